@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.envs.engine import InFront
+from hotloop.envs.engine import EngineWrapper
 from hotloop.envs.open import make
 
 
-class TensorEngine(InFront):
+class TensorEngine(EngineWrapper):
     """A host's engine that shows its arrays as tensors over the same memory."""
 
     def arrays(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hotloop.core.world import Drawer, Part
 from hotloop.envs.engine import Engine
 from hotloop.envs.native import mark_cost_ns
 from hotloop.envs.spec import MAX_SEED, BatchSpec
-from hotloop.envs.subject import NATIVE, AsDrawn, OneByOne, StepLog, WholeNumbers
+from hotloop.envs.subject import NATIVE, OneByOne, PlainActions, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -33,7 +33,7 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
     return views
 
 
-class Batch(AsDrawn, OneByOne):
+class Batch(PlainActions, OneByOne):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = resets_together = False

@@ -1,8 +1,12 @@
-"""Callables by name, `path.py:function` or `module:function`, and what they return."""
+"""Callables by name, `path.py:function` or `module:function`, what they return, and the number of each env.
+
+Envs are numbered so that the files and ports of several do not collide.
+"""
 
 import ast
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -17,13 +21,56 @@ from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, TheirError, unknown
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
-from hotloop.envs.instances import KEY, NUMBERS, PLACE, is_numbered, numbered
+
+VARIABLE = "HOTLOOP_FIRST_INSTANCE"
+"""Where the numbers of this process begin."""
+
+KEY, PLACE = "instance", "{instance}"
+"""The argument that a callable may have, and what is replaced in the values of keys."""
+
+NUMBERS_LENT = 1_000
+"""Numbers that another process gets."""
+
+
+class Numbers:
+    """Numbers one after another, of which a process that is started meanwhile gets none that is taken."""
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+
+    def take(self, count: int = 1) -> int:
+        """Reserve `count` consecutive numbers and return the first."""
+        first, self._next = self._next, self._next + count
+        os.environ[VARIABLE] = str(self._next)
+        return first
+
+
+NUMBERS = Numbers(int(os.environ.get(VARIABLE, "0")))
+
+
+def lent() -> dict[str, str]:
+    """The environment variable that gives a process numbers of its own."""
+    return {VARIABLE: str(NUMBERS.take(NUMBERS_LENT))}
+
+
+def is_numbered(value: object) -> bool:
+    """Whether a key's value has the number in it."""
+    return isinstance(value, str) and PLACE in value
+
+
+def numbered(keys: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Keys with the number in place of `{instance}`."""
+    spelled = str(number)
+    return {
+        key: value.replace(PLACE, spelled) if isinstance(value, str) else value for key, value in keys.items()
+    }
+
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
 
 OURS = f"{Path(__file__).parents[1]}/"
-"""Where files are that nobody else wrote."""
+"""The folder of Hotloop's own files."""
 
 
 def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
 from hotloop.envs.batch import Batch, closed
-from hotloop.envs.engine import InFront, Seeds, ShadowedEngine
+from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build
 
 CLOCK = "CUDA events and the clocks of warps"
@@ -119,7 +119,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngin
     return engine
 
 
-class HostViews(InFront):
+class HostViews(EngineWrapper):
     """A GPU's engine as one on the host: its arrays are NumPy copies, made anew after every call."""
 
     def __init__(self, engine: DeviceEngine) -> None:

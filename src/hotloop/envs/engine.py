@@ -74,7 +74,7 @@ class ShadowedEngine(Engine, Protocol):
         """The first of an env, by their places."""
 
 
-class InFront:
+class EngineWrapper:
     """An engine in front of another, the same in all that is not said below."""
 
     def __init__(self, engine: Engine) -> None:

@@ -13,9 +13,9 @@ from hotloop.core.world import Plan, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch
 from hotloop.envs.engine import Engine
-from hotloop.envs.logged import logged
+from hotloop.envs.episodes import logged
 from hotloop.envs.reference import ReferenceEngine
-from hotloop.envs.second_way import WatchedEngine
+from hotloop.envs.shadow import ShadowEngine
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build, batch_spec
 from hotloop.envs.subject import Subject
 
@@ -133,12 +133,12 @@ def _on_device(spec: BatchSpec, plan: Plan) -> Batch:
         return cuda.DeviceBatch(engine, spec)
     views = cuda.HostViews(engine)
     rival = spec.world.shadowed(spec.parameters)
-    return Batch(WatchedEngine(views, spec.target, rival) if rival else views, spec)
+    return Batch(ShadowEngine(views, spec.target, rival) if rival else views, spec)
 
 
 def _engine(spec: BatchSpec, plan: Plan) -> Engine:
     if spec.impl == "native":
         engine = native.make_engine(spec.world, plan, spec.settings)
         rival = spec.world.shadowed(spec.parameters)
-        return WatchedEngine(engine, spec.target, rival) if rival else engine
+        return ShadowEngine(engine, spec.target, rival) if rival else engine
     return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)

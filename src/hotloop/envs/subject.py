@@ -202,7 +202,7 @@ class Subject(Protocol):
     def load(self, env: int, saved: bytes) -> None: ...
 
 
-class AsDrawn:
+class PlainActions:
     """What takes its actions as they are drawn: an engine has an answer to each."""
 
     masks: NDArray[np.bool_] | None

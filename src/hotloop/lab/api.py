@@ -11,10 +11,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import callables
-from hotloop.envs.callables import parameters_of
+from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of
 from hotloop.envs.foreign.open import Order, made, subject_of
 from hotloop.envs.foreign.spec import has
-from hotloop.envs.instances import KEY, NUMBERS, numbered
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
 from hotloop.lab.compare import compare as comparing

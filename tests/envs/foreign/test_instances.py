@@ -8,7 +8,7 @@ from support import made
 
 import hotloop
 from hotloop.core.target import Target
-from hotloop.envs.instances import VARIABLE, Numbers, lent
+from hotloop.envs.callables import VARIABLE, Numbers, lent
 from hotloop.envs.open import open_target
 from hotloop.lab.bench import bench
 from hotloop.lab.compare.compare import Asked, compare

@@ -12,10 +12,10 @@ def when_imported(package: str, action: Callable[[], object]) -> None:
     if package in sys.modules:
         action()
     else:
-        sys.meta_path.insert(0, Arrival(package, action))
+        sys.meta_path.insert(0, ImportHook(package, action))
 
 
-class Arrival:
+class ImportHook:
     """Stands before the finders of Python's imports, and lets them do all of the work."""
 
     def __init__(self, package: str, action: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.envs.foreign.spec import attribute, has
-from hotloop.envs.subject import AsDrawn
+from hotloop.envs.subject import PlainActions
 
 Sample = Callable[[np.random.Generator, int], list[Any]]
 """From a generator and a number of calls to an action for each."""
@@ -96,7 +96,7 @@ def mask_method(env: Any) -> Callable[[], Any] | None:
     """The method that gives the mask, of an env or of what is inside its wrappers; none that allows all."""
     inner = attribute(env, "unwrapped")
     batch = attribute(inner, "_batch")
-    if isinstance(batch, AsDrawn) and batch.masks is None:
+    if isinstance(batch, PlainActions) and batch.masks is None:
         return None
     for owner in (env, inner):
         method = attribute(owner, METHOD)

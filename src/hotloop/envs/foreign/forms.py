@@ -17,7 +17,7 @@ from hotloop.core.world import Acts, Array, Layout
 from hotloop.envs.foreign.actions import MASK, flat, mask_in, mask_method
 from hotloop.envs.foreign.single import check_given, five
 from hotloop.envs.foreign.spec import BROKEN, attribute, plain, raised
-from hotloop.envs.foreign.subject import close_env, earned
+from hotloop.envs.foreign.subject import close_env, reward_of
 
 SEEN = (
     "expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them; a wrapper can make it so"
@@ -289,7 +289,7 @@ class SoloMember:
         given = five(ask(self._form.name, partial(self.env.step, taken)))
         check_given(given, self.env)
         seen, reward, ended, cut, info = given
-        arrays["rewards"][place, 0] = earned(reward, self.env)
+        arrays["rewards"][place, 0] = reward_of(reward, self.env)
         arrays["terminals"][place], arrays["truncations"][place] = ended, cut
         if ended or cut:
             self._show("final_observations", seen)

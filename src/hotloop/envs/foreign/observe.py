@@ -162,7 +162,7 @@ def of_list(parts: list[Any], known: Known) -> Any:
     if is_table(parts):
         return numbers(parts)
     if len({type(part) for part in parts}) == 1 and not isinstance(parts[0], PLAIN) and attributes(parts[0]):
-        return of_things([part for part in parts if id(part) not in known], known)
+        return columns_of([part for part in parts if id(part) not in known], known)
     return shown({str(index): part for index, part in enumerate(parts)}, known)
 
 
@@ -172,7 +172,7 @@ def is_table(parts: list[Any]) -> bool:
     return rows and all(is_number(part) for part in np.array(parts, object).flat)
 
 
-def of_things(parts: list[Any], known: Known) -> Any:
+def columns_of(parts: list[Any], known: Known) -> Any:
     """A column for each attribute of things of one kind that have not been shown yet."""
     if not parts:
         return NOTHING

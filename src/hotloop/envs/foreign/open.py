@@ -27,6 +27,7 @@ from hotloop.core.settings import hash_of
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
+from hotloop.envs.callables import NUMBERS, numbered
 from hotloop.envs.foreign.single import Call, FunctionSubject, ModelSubject, SeveralSubject, SingleSubject
 from hotloop.envs.foreign.spec import (
     BROKEN,
@@ -38,10 +39,9 @@ from hotloop.envs.foreign.spec import (
     plain,
     unwrapped,
 )
-from hotloop.envs.foreign.subject import Answering, ForeignSubject
+from hotloop.envs.foreign.subject import ForeignSubject, OneEnvSubject
 from hotloop.envs.foreign.vector import RowsSubject, SeededSubject, TensorSubject, VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
-from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 
@@ -63,7 +63,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OpenRequest:
     """What was asked for: the target, the keys of its makers, and ours."""
 
     target: Target
@@ -86,7 +86,11 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
     `seeds_before` is how many envs other instances have: its own seeds come after theirs.
     """
     prefix, _, name = target.name.partition(":")
-    makers: dict[str, Callable[[str, Order], Any]] = {"gym": gym, "pettingzoo": pettingzoo, "puffer": puffer}
+    makers: dict[str, Callable[[str, OpenRequest], Any]] = {
+        "gym": gym,
+        "pettingzoo": pettingzoo,
+        "puffer": puffer,
+    }
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
         order = later(ordered(target, own=()), seeds_before)
@@ -116,7 +120,7 @@ def is_env(returned: Any) -> bool:
     return isinstance(returned, (Batch, Several, type)) or callable(attribute(returned, "step"))
 
 
-def function(returned: Any, order: Order, *, timed: bool) -> Subject:
+def function(returned: Any, order: OpenRequest, *, timed: bool) -> Subject:
     """A function that returned no env, and is measured itself; that call was its warm-up."""
     refuse_async(returned, order.target.name)
     spec = spec_of(order, "function", num_envs=1, agents=1, notices=(notice(Code.FUNCTION),))
@@ -138,7 +142,7 @@ def profiling(*, on: bool) -> Iterator[None]:
             os.environ[PROFILING] = kept
 
 
-def ordered(target: Target, own: tuple[str, ...]) -> Order:
+def ordered(target: Target, own: tuple[str, ...]) -> OpenRequest:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
     words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
@@ -154,10 +158,10 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
         raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
     arguments = {key: value for key, value in words.items() if key not in ours}
     looks = callables.find(target.phases) if target.phases else None
-    return Order(target=target, arguments=arguments, looks=looks, **ours)
+    return OpenRequest(target=target, arguments=arguments, looks=looks, **ours)
 
 
-def later(order: Order, seeds: int) -> Order:
+def later(order: OpenRequest, seeds: int) -> OpenRequest:
     """The same with a later seed."""
     return replace(order, seed=order.seed + seeds) if seeds else order
 
@@ -169,7 +173,7 @@ class Several:
     envs: list[Any]
 
 
-def called(order: Order) -> Any:
+def called(order: OpenRequest) -> Any:
     """What a callable returns, or as many of it as were asked for."""
     name, arguments = order.target.name, order.arguments
     if order.num_envs is None and order.vector is None:
@@ -225,7 +229,7 @@ def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
     return Several([first, *(make() for make in makers[1:])])
 
 
-def gym(name: str, order: Order) -> Any:
+def gym(name: str, order: OpenRequest) -> Any:
     """An env, or several in a vector env, of an id that is registered with Gymnasium."""
     gymnasium = need("gymnasium")
     registered(name, gymnasium)
@@ -280,7 +284,7 @@ def is_installed(package: str) -> bool:
     return there
 
 
-def pettingzoo(name: str, order: Order) -> Any:
+def pettingzoo(name: str, order: OpenRequest) -> Any:
     """An env of a module such as `sisl.pursuit_v5`: parallel where there is one, or as `api=` says."""
     need("pettingzoo")
     arguments = dict(order.arguments)
@@ -314,7 +318,7 @@ def zoo_module(name: str, target: str) -> ModuleType:
         raise InputError(f"{target} cannot be imported: {callables.last_words(error)}") from error
 
 
-def puffer(name: str, order: Order) -> Any:
+def puffer(name: str, order: OpenRequest) -> Any:
     """An env of PufferLib's ocean by its name."""
     need("pufferlib")
     creator = importlib.import_module("pufferlib.ocean").env_creator
@@ -341,7 +345,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
         raise TheirError(said) from error
 
 
-def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
+def subject_of(env: Any, order: OpenRequest, *, timed: bool) -> Subject:
     """The adapter for what was made; InputError where there is none for it."""
     if isinstance(env, Batch):
         env.spec = env.spec.named(order.target.name)
@@ -353,7 +357,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         )
     env = known(env)
     kind, adapter, num_envs, agents = interface(env, order.target.name)
-    if order.reseed and not (issubclass(adapter, Answering) and has(env, "reset")):
+    if order.reseed and not (issubclass(adapter, OneEnvSubject) and has(env, "reset")):
         raise InputError(
             f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
         )
@@ -365,7 +369,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     return subject
 
 
-def spec_of(order: Order, kind: str, *, num_envs: int, **more: Any) -> Spec:
+def spec_of(order: OpenRequest, kind: str, *, num_envs: int, **more: Any) -> Spec:
     """Return the spec of a foreign env of a kind; `more` are further fields of it."""
     name = order.target.name
     seeds = {"seed": order.seed, "reseed": True} if order.reseed else {"seed": order.seed}

@@ -17,13 +17,13 @@ from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, attribute, awaitable_error, awaited, has, raised
 from hotloop.envs.foreign.subject import (
     NAMES,
-    Answering,
     ForeignSubject,
-    earned,
+    OneEnvSubject,
     first_of,
     place_of,
-    plainly,
+    reward_of,
     second_of,
+    to_plain,
 )
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, WholeNumbers
@@ -34,7 +34,7 @@ Given = tuple[Any, Any, Any, Any, Any]
 RETURNS = "(observation, reward, terminated, truncated, info), or (observation, reward, done, info)"
 
 
-class SingleSubject(Answering):
+class SingleSubject(OneEnvSubject):
     """One env; when an episode ends, the next begins in the same call and is counted."""
 
     autoreset = "after the step that ends an episode"
@@ -106,7 +106,7 @@ class SingleSubject(Answering):
     def counters(self) -> dict[str, int]:
         """And a look at the last reward, which is nothing to count where it is no number."""
         if not self._many:
-            earned(self._given[1], self.env)
+            reward_of(self._given[1], self.env)
         return super().counters
 
     @property
@@ -124,7 +124,7 @@ class SingleSubject(Answering):
         return {**super()._outputs(), "next_infos": self._begun}
 
     def _parts(self) -> dict[str, Any]:
-        given = self._given if self._many else plainly(self._given, self.env)
+        given = self._given if self._many else to_plain(self._given, self.env)
         parts = dict(zip(NAMES, given, strict=True))
         return {**parts, "next_observations": self.observation, "next_infos": self._begun or {}}
 
@@ -171,7 +171,7 @@ def agent_count(model: object) -> int:
     return len(agents) if isinstance(agents, Sized) and not isinstance(agents, str) else 1
 
 
-class ModelSubject(Answering):
+class ModelSubject(OneEnvSubject):
     """An object whose `step()` needs no action, such as a model of Mesa's.
 
     Its public attributes are what can be seen of it. It has an end where it says so: by `running`, as those

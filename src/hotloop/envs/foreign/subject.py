@@ -320,7 +320,7 @@ class ForeignSubject(OneByOne, ABC):
         close_env(self.env)
 
 
-class Answering(ForeignSubject):
+class OneEnvSubject(ForeignSubject):
     """An env that is asked call by call."""
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
@@ -363,13 +363,13 @@ def close_env(env: Any) -> None:
             lifeline.unclosed.append(last_words(error))
 
 
-def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
+def to_plain(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
     """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
-    return seen, earned(reward, env), flag(ended), flag(cut), info
+    return seen, reward_of(reward, env), flag(ended), flag(cut), info
 
 
-def earned(reward: Any, env: object) -> float:
+def reward_of(reward: Any, env: object) -> float:
     try:
         return float(reward)
     except (TypeError, ValueError, OverflowError):

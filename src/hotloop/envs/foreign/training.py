@@ -18,6 +18,7 @@ from hotloop.core.target import Target
 from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
+from hotloop.envs.callables import NUMBERS, numbered
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.crew import (
     PROCESSES,
@@ -35,13 +36,12 @@ from hotloop.envs.foreign.crew import (
     room,
 )
 from hotloop.envs.foreign.forms import Form, form_from, form_of, show, tell_mask
-from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
+from hotloop.envs.foreign.open import OpenRequest, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.spec import plain
 from hotloop.envs.foreign.subject import ForeignSubject, close_env
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject
-from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 
 GYM, ZOO = "gym:", "pettingzoo:"
@@ -241,7 +241,7 @@ def open_trainable(target: Target) -> Batch:
 
 
 def open_whole(
-    target: Target, order: Order, options: BatchSettings, number: int, own: Collection[str]
+    target: Target, order: OpenRequest, options: BatchSettings, number: int, own: Collection[str]
 ) -> Batch:
     """Somebody's own batch, with as many envs as the training has."""
     if {"vector", "workers"} & (target.keys.keys() - set(own)):
@@ -304,7 +304,7 @@ def make_arrays(spec: BatchSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]
     return arrays, room((envs, *layout.action_shape), layout.action_type)
 
 
-def make_env(name: str, order: Order, number: int) -> Any:
+def make_env(name: str, order: OpenRequest, number: int) -> Any:
     """One env; `number` stands for `{instance}` in its keys."""
     if not name.startswith((GYM, ZOO)):
         return one_of(name, order.arguments, number)

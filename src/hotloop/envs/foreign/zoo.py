@@ -10,11 +10,19 @@ from numpy.typing import NDArray
 from hotloop.core.process import lifeline
 from hotloop.envs.foreign.actions import Pick, Sample, from_space, mask_in, picks, settled
 from hotloop.envs.foreign.spec import BROKEN, in_span, raised
-from hotloop.envs.foreign.subject import NAMES, Answering, first_of, plain_action, plainly, second_of, seeded
+from hotloop.envs.foreign.subject import (
+    NAMES,
+    OneEnvSubject,
+    first_of,
+    plain_action,
+    second_of,
+    seeded,
+    to_plain,
+)
 from hotloop.envs.spec import Spec
 
 
-class ZooSubject(Answering):
+class ZooSubject(OneEnvSubject):
     """An env with agents that have names, each with actions of its own to draw."""
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
@@ -192,7 +200,7 @@ class TurnSubject(ZooSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))
+        return dict(zip(NAMES, to_plain(self._given, self.env), strict=True))
 
 
 def layer_of(env: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.process.worker import Worker
-from hotloop.envs.instances import lent
+from hotloop.envs.callables import lent
 from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Reach, TooFew
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hotloop.core.errors import SetupError
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import LOG_COUNTERS, PathRan, Work
-from hotloop.envs.second_way import timing_ratio, without_times
+from hotloop.envs.shadow import timing_ratio, without_times
 
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
 """Implementation to the counter kept by the code that did its steps."""

@@ -27,8 +27,8 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
+from hotloop.envs.episodes import beside
 from hotloop.envs.foreign.functions import Function, find, home_of, watching
-from hotloop.envs.logged import beside
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge

@@ -1,4 +1,4 @@
-"""Engines whose shadow is watched: how much was compared is said on stderr, what differs goes to a log."""
+"""Engines that do part of their work in two ways: progress goes to stderr, differences go to a log."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.files import free_path
 from hotloop.core.world import Rival
-from hotloop.envs.engine import InFront, Seeds, ShadowedEngine
+from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
 
 FIRST = (1_000, 10_000)
 
@@ -24,7 +24,7 @@ TIMES = ("shadow.reference_ticks", "shadow.candidate_ticks")
 """The counters of what each of the two ways took."""
 
 
-class WatchedEngine(InFront):
+class ShadowEngine(EngineWrapper):
     """A native engine that is looked at after every call; all else is the engine's own."""
 
     def __init__(self, engine: ShadowedEngine, target: str, rival: Rival) -> None:
