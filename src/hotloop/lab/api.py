@@ -12,7 +12,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of
-from hotloop.envs.foreign.open import Order, made, subject_of
+from hotloop.envs.foreign.open import OpenRequest, made, subject_of
 from hotloop.envs.foreign.spec import has
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
@@ -83,7 +83,7 @@ class Maker:
 
     def open(self, target: Target, *, profile: bool) -> Subject:
         """A new one, with its calls in spans where it is to be watched."""
-        order = Order(target=target, arguments={}, seed=self.seed, looks=self.looks, again=self.make)
+        order = OpenRequest(target=target, arguments={}, seed=self.seed, looks=self.looks, again=self.make)
         return subject_of(made(self.name, self.make), order, timed=profile)
 
 
