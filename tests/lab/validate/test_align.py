@@ -10,10 +10,9 @@ from hotloop.core.target import Target
 from hotloop.envs import env_by_env
 from hotloop.envs.open import open_target
 from hotloop.lab.validate import bundle
-from hotloop.lab.validate.align import aligned
 from hotloop.lab.validate.equal import EXACT
 from hotloop.lab.validate.lockstep import Way
-from hotloop.lab.validate.match import match_of
+from hotloop.lab.validate.match import aligned, match_of
 from hotloop.lab.validate.validate import Asked, again, validate
 
 ZOO = Path(__file__).parents[2] / "zoo"

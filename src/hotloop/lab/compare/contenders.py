@@ -23,8 +23,8 @@ from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting, draw_timing_seed
 from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.target import Opener, check_player, open_subject
-from hotloop.lab.validate.align import aligned, closeness_between, is_aligned
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach, check_ignored, replay
+from hotloop.lab.validate.match import aligned, closeness_between, is_aligned
 
 
 class Contender(Protocol):

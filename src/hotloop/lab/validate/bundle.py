@@ -24,9 +24,8 @@ from hotloop.core.record.comparison import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions
-from hotloop.lab.validate.align import open_aligned
 from hotloop.lab.validate.equal import closeness_of
-from hotloop.lab.validate.match import takes
+from hotloop.lab.validate.match import open_aligned, takes
 from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
 
 SUFFIX = ".bundle"

@@ -15,10 +15,18 @@ from hotloop.core.record.comparison import Difference, Part
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
-from hotloop.lab.validate.align import is_aligned, open_aligned
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.equal import Closeness, is_within, row_hashes, snapshot
-from hotloop.lab.validate.match import Course, Match, actions_of, opened, resets_before, takes
+from hotloop.lab.validate.match import (
+    Course,
+    Match,
+    actions_of,
+    is_aligned,
+    open_aligned,
+    opened,
+    resets_before,
+    takes,
+)
 from hotloop.lab.validate.shadow import Played, Shadowing
 
 SIZES = (1, 3, 64)

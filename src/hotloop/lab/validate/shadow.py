@@ -31,7 +31,6 @@ from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
-from hotloop.lab.validate.align import closeness_between
 from hotloop.lab.validate.equal import (
     EXACT,
     RANDOM,
@@ -48,6 +47,7 @@ from hotloop.lab.validate.equal import (
     shown,
     snapshot,
 )
+from hotloop.lab.validate.match import closeness_between
 from hotloop.lab.validate.streams import Streams
 
 KEPT_CALLS = 20_000

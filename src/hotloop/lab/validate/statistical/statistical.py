@@ -30,8 +30,16 @@ from hotloop.lab.validate.statistical.features import (
     Columns,
     Lens,
 )
-from hotloop.lab.validate.statistical.pairs import ENVS, PlayerSeat, RandomSeat, Rows, Seat, open_side, play
-from hotloop.lab.validate.statistical.transfer import trained
+from hotloop.lab.validate.statistical.pairs import (
+    ENVS,
+    PlayerSeat,
+    RandomSeat,
+    Rows,
+    Seat,
+    open_side,
+    play,
+    trained,
+)
 from hotloop.stats.contrasts import ONE_FALSE_IN, Contrasts, contrasts
 
 KIND = "statistical"
