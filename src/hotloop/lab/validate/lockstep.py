@@ -16,7 +16,7 @@ from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
-from hotloop.lab.validate.equal import Closeness, is_within, row_hashes, snapshot
+from hotloop.lab.validate.equal import Closeness, is_ignored, row_hashes, snapshot
 from hotloop.lab.validate.match import (
     Course,
     Match,
@@ -92,7 +92,7 @@ class Found:
         except InputError as error:
             self.unkept = str(error)
 
-    def up_to(self, calls: int) -> "Found":
+    def first_calls(self, calls: int) -> "Found":
         """The same play, as far as so many calls; the hashes beyond are never asked for."""
         resets = [each for each in self.played.resets if each[0] < calls]
         return replace(self, played=replace(self.played, actions=self.played.actions[:calls], resets=resets))
@@ -143,7 +143,11 @@ def lead(
 
 def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:
     spec = shadowing.candidate.spec
-    by_env = is_aligned(shadowing.reference, shadowing.candidate)
+    sides = (shadowing.reference, shadowing.candidate)
+    by_env = is_aligned(*sides)
+    # fields that were ignored, or shown in unlike forms, and first shown after the reset
+    ignored = {name for name in shadowing.names if is_ignored(name, shadowing.ignore)}
+    unseen = {name for side in sides if by_env for name in side.unseen()}
     return Found(
         part=Part(
             tape=tape,
@@ -158,7 +162,7 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         played=shadowing.played,
         seen={
             "fields": shadowing.fields,
-            "left_out": left_out_of(shadowing),
+            "left_out": tuple(sorted({*shadowing.left_out, *ignored, *unseen})),
             "one_sided": tuple(sorted(shadowing.offers.one_sided)),
             "ignore": shadowing.ignore,
             "names": tuple(shadowing.names),
@@ -167,14 +171,6 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         autoreset=shadowing.candidate.autoreset if by_env else "",
         envs_not_compared=spec.num_envs - shadowing.envs,
     )
-
-
-def left_out_of(shadowing: Shadowing) -> tuple[str, ...]:
-    """What was not compared, with what was ignored, or shown in unlike forms, and came after the reset."""
-    ignored = {n for n in shadowing.names if any(is_within(n, each) for each in shadowing.ignore)}
-    sides = (shadowing.reference, shadowing.candidate)
-    unseen = {name for side in sides if is_aligned(*sides) for name in side.unseen()}
-    return tuple(sorted({*shadowing.left_out, *ignored, *unseen}))
 
 
 def with_keys(target: Target, course: Course, **more: object) -> Target:
@@ -288,16 +284,12 @@ def name(
     with closing(shadowing):
         shadowing.reset()
         rows = np.array([fitted(each, wide) for each in first.played.actions])
-        follow(shadowing, rows, spread_resets(first, wide))
+        resets = [
+            (before, env)
+            for before, envs in resets_by_step(first.played).items()
+            for env in widened(envs, wide, first.part.num_envs)
+        ]
+        follow(shadowing, rows, resets)
         if shadowing.difference:
             found.difference = shadowing.difference
             found.keep(shadowing, reference, candidate)
-
-
-def spread_resets(first: Found, num_envs: int) -> list[tuple[int, int]]:
-    """What a play began anew, for another number of envs."""
-    return [
-        (before, env)
-        for before, envs in resets_by_step(first.played).items()
-        for env in widened(envs, num_envs, first.part.num_envs)
-    ]

@@ -41,51 +41,36 @@ class Match:
     rival: Rival | None = None
     """Where both are ways of one world."""
 
-    @property
-    def quick(self) -> bool:
-        """Whether both sides are native code."""
-        return self.rival is not None or self.against == CUDA
-
 
 def rivals() -> list[str]:
     """The names of every world's rivals."""
     return sorted({name for world in registry.worlds().values() for name in world.rivals})
 
 
-def known() -> str:
+def known_references() -> str:
     return ", ".join((TWIN, *rivals(), CUDA, "path.py:callable, or a quoted target with its keys"))
 
 
 def match_of(target: Target, against: str | None) -> Match:
     """What a target is to be held against, each side with the keys it is made from."""
     if against is None and target.is_foreign:
-        raise InputError(f"{target.name} has no twin of ours: say --against its reference ({known()})")
-    asked, rival = against or TWIN, None
-    if asked in (TWIN, CUDA, *rivals()):
-        check_ours(target, asked)
-        rival = None if asked in (TWIN, CUDA) else rival_of(target.name, asked)
-        sides = both_ways(rival) if rival else {TWIN: twin, CUDA: cuda}[asked]()
-        reference, candidate = map(target.with_keys, sides)
+        raise InputError(
+            f"{target.name} has no twin of ours: say --against its reference ({known_references()})"
+        )
+    against, rival = against or TWIN, None
+    if against in (TWIN, CUDA, *rivals()):
+        if target.is_foreign:
+            raise InputError(
+                f"--against {against} is for our worlds: {target.name} needs {known_references()}"
+            )
+        rival = None if against in (TWIN, CUDA) else rival_of(target.name, against)
+        for key in ("impl", "device", "host_views", *([rival.parameter] if rival else [])):
+            if key in target.keys:
+                raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
+        reference, candidate = map(target.with_keys, keys_of_sides(against, rival))
     else:
-        reference, candidate = other(asked, target), target
-    return with_envs(Match(against=asked, reference=reference, candidate=candidate, rival=rival))
-
-
-def check_ours(target: Target, against: str) -> None:
-    """Refuse what is decided by the match, and somebody else's environment, which has no such side."""
-    if target.is_foreign:
-        raise InputError(f"--against {against} is for our worlds: {target.name} needs {known()}")
-    own = [] if against in (TWIN, CUDA) else [rival_of(target.name, against).parameter]
-    for key in ("impl", "device", "host_views", *own):
-        if key in target.keys:
-            raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
-
-
-Keys = dict[str, object]
-
-
-def twin() -> tuple[Keys, Keys]:
-    return {"impl": "reference"}, {"impl": "native"}
+        reference, candidate = own_reference(against, target), target
+    return with_envs(Match(against=against, reference=reference, candidate=candidate, rival=rival))
 
 
 def rival_of(target: str, name: str) -> Rival:
@@ -95,19 +80,19 @@ def rival_of(target: str, name: str) -> Rival:
     return world.rivals[name]
 
 
-def both_ways(rival: Rival) -> tuple[Keys, Keys]:
-    native: Keys = {"impl": "native"}
-    return {**native, rival.parameter: rival.reference}, {**native, rival.parameter: rival.candidate}
+def keys_of_sides(against: str, rival: Rival | None) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the keys of the reference and of the candidate; MissingError without CUDA."""
+    native: dict[str, object] = {"impl": "native"}
+    if rival:
+        return {**native, rival.parameter: rival.reference}, {**native, rival.parameter: rival.candidate}
+    if against == TWIN:
+        return {"impl": "reference"}, native
+    if isinstance(missing := device(), str):
+        raise MissingError(f"--against {CUDA}: {missing}; or use --against {TWIN}")
+    return native, {**native, "device": "cuda", "host_views": True}
 
 
-def cuda() -> tuple[Keys, Keys]:
-    found = device()
-    if isinstance(found, str):
-        raise MissingError(f"--against {CUDA}: {found}; or use --against {TWIN}")
-    return {"impl": "native"}, {"impl": "native", "device": "cuda", "host_views": True}
-
-
-def other(words: str, candidate: Target) -> Target:
+def own_reference(words: str, candidate: Target) -> Target:
     """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate.
 
     A number of envs that only the candidate's own batch takes stays there: the reference is then opened as
@@ -115,7 +100,7 @@ def other(words: str, candidate: Target) -> Target:
     """
     reference = Target.parse(words, "--against")
     if not reference.is_foreign and "/" not in reference.name:
-        raise InputError(f"--against {words} does not fit: expected {known()}")
+        raise InputError(f"--against {words} does not fit: expected {known_references()}")
     if (
         reference.keys or reference.name == candidate.name
     ):  # with its keys, a target would be its own reference
@@ -128,24 +113,15 @@ def other(words: str, candidate: Target) -> Target:
 
 def with_envs(match: Match) -> Match:
     """Give both sides the envs that one of them insists on, or as many as are worth playing."""
-    with projects.apart(match.reference, match.candidate):
-        return sized(match)
-
-
-def sized(match: Match) -> Match:
-    """The same, where both sides may be opened."""
-    sides = (match.reference, match.candidate)
-    free = [takes(side, "num_envs") and "num_envs" not in side.keys for side in sides]
-    if not any(free):
-        return match
-    if all(free):
-        envs = {"num_envs": MANY if match.quick else FEW}
-        return replace(
-            match, reference=match.reference.with_keys(envs), candidate=match.candidate.with_keys(envs)
-        )
-    if free[0]:
-        return replace(match, reference=beside(match.reference, match.candidate))
-    return replace(match, candidate=beside(match.candidate, match.reference))
+    reference, candidate = match.reference, match.candidate
+    with projects.apart(reference, candidate):
+        free = [takes(side, "num_envs") and "num_envs" not in side.keys for side in (reference, candidate)]
+        if all(free):
+            envs = {"num_envs": MANY if match.rival or match.against == CUDA else FEW}
+            return replace(match, reference=reference.with_keys(envs), candidate=candidate.with_keys(envs))
+        if free[0]:
+            return replace(match, reference=beside(reference, candidate))
+        return replace(match, candidate=beside(candidate, reference)) if free[1] else match
 
 
 def beside(free: Target, fixed: Target) -> Target:
@@ -207,11 +183,11 @@ class Course:
 
 
 def courses_for(subject: Subject, target: Target, policy: str | None = None) -> list[Course]:
-    """The tapes that a subject can be played by: random, its players' or a policy's instead, adversarial."""
+    """Return the tapes to play: random, those of the subject's players or of one policy, and adversarial."""
     players = [policy] if policy else [name for name in subject.players if name != RANDOM]
     scripted = [Course(tape=player, share=0.25 / len(players), keys={}) for player in players]
-    nasty = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
-    return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, nasty]
+    adversarial = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
+    return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, adversarial]
 
 
 def short_episodes(target: Target) -> dict[str, object]:
@@ -324,10 +300,11 @@ def shows(view: Subject, side: Subject) -> bool:
 
 def align(a: Subject, b: Subject) -> Pair:
     """Return both sides as batches of as many envs; InputError where their episodes cannot be matched."""
-    check_autoreset(a, b)
     widths = (a.spec.num_envs, b.spec.num_envs)
     if not (is_foreign(a) or is_foreign(b)):
         return wide_batch(a, max(widths)), wide_batch(b, max(widths))
+    if a.autoreset in MODES and b.autoreset in MODES and a.autoreset != b.autoreset:
+        raise unlike_autoreset(a, b)
     if widths[0] == widths[1] and form_of(a) == form_of(b):
         return a, b
     if not (has_rows(a) and has_rows(b)):
@@ -338,15 +315,13 @@ def align(a: Subject, b: Subject) -> Pair:
             "be compared env by env: give both as many, or use --unlike"
         )
     autoreset = next((side.autoreset for side in (a, b) if is_batch(side)), a.autoreset)
-    one, other = (view_of(side, max(widths), autoreset) for side in (a, b))
+    one, other = (
+        EnvByEnv([side], autoreset)
+        if side.spec.num_envs == max(widths)
+        else open_instances(side.spec.same_work, max(widths), autoreset)  # as often as makes it as wide
+        for side in (a, b)
+    )
     return one, other
-
-
-def view_of(side: Subject, envs: int, autoreset: str) -> Subject:
-    """Return the rows of a side; a narrower one is opened as often as makes it as wide."""
-    if side.spec.num_envs == envs:
-        return EnvByEnv([side], autoreset)
-    return open_instances(side.spec.same_work, envs, autoreset)
 
 
 def wide_batch(side: Subject, envs: int) -> Subject:
@@ -377,14 +352,6 @@ def form_of(side: Subject) -> str:
         return "single"
     interface = side.spec.interface
     return "batch" if is_batch(side) and interface != VEC_ENV else interface
-
-
-def check_autoreset(a: Subject, b: Subject) -> None:
-    """Refuse batches of libraries that begin the next episode at different moments."""
-    if not (is_foreign(a) or is_foreign(b)):
-        return
-    if a.autoreset in MODES and b.autoreset in MODES and a.autoreset != b.autoreset:
-        raise unlike_autoreset(a, b)
 
 
 def closeness_between(a: Subject, b: Subject, closeness: Closeness = EXACT) -> Closeness:

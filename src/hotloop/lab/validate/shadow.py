@@ -43,7 +43,7 @@ from hotloop.lab.validate.equal import (
     check_shown,
     cut,
     first_of,
-    is_within,
+    is_ignored,
     shown,
     snapshot,
 )
@@ -136,7 +136,7 @@ class Shadowing:
     def begin(self) -> None:
         """Look at both as they are now, for the first time."""
         ours, theirs = shown(self.reference), shown(self.candidate)
-        ignored = {name for name in ours if any(is_within(name, each) for each in self.ignore)}
+        ignored = {name for name in ours if is_ignored(name, self.ignore)}
         unseen = {*self.reference.unseen(), *self.candidate.unseen()}
         self.given = Given((self.reference, self.candidate), ours, theirs)
         one, other = (
@@ -224,7 +224,7 @@ class Shadowing:
         )
         if found:
             agent = agent_of(found, ours, self.reference.spec)
-            before = value_at(self.moment, found)
+            before = value_before(self.moment, found)
             self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
         else:
             self.moment = ours
@@ -278,7 +278,7 @@ def agent_of(found: Difference, moment: Shown, spec: Spec) -> str | None:
     return "0" if spec.agents == 1 else None
 
 
-def value_at(moment: Shown, found: Difference) -> str | None:
+def value_before(moment: Shown, found: Difference) -> str | None:
     """What stood in the place of a difference the tick before."""
     array = moment.get(found.field)
     if array is None or not found.index or len(found.index) != array.ndim:

@@ -5,6 +5,7 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,7 @@ SOAK_RIVALS = 1_000_000
 """Beside another way of the same world, which is native code too."""
 ITSELF_CALLS = 300
 
-ITSELF = Limits(calls=ITSELF_CALLS, box_ns=1_500_000_000)
+ITSELF_NS = 1_500_000_000
 """How far the reference is played against itself, a course."""
 
 AGAIN_CALLS = 2_000
@@ -66,9 +67,6 @@ AGAIN_CALLS = 2_000
 AGAIN_SHARE = 4 / 3
 """What all of a smoke test takes about, beside what the first plays take."""
 
-
-Keep = Callable[[Record, Bundle], Path]
-"""Writes a bundle beside its record, and says where."""
 
 TIMED_NS = 50_000_000
 """That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio."""
@@ -120,16 +118,12 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
     return Asked(steps=int(scale), way=way)
 
 
-def unsaid(_: float) -> None:
-    """Say it to nobody."""
-
-
 def validate(
     match: Match,
     asked: Asked,
     progress: Progress = silent,
-    keep: Keep | None = None,
-    say: Callable[[float], None] = unsaid,
+    keep: Callable[[Record, Bundle], Path] | None = None,
+    say: Callable[[float], None] = lambda _: None,
 ) -> tuple[Record, Bundle | None]:
     """Validate a match; Ctrl-C leaves a record of what was compared.
 
@@ -137,50 +131,47 @@ def validate(
     seconds that it takes, about, once a few calls were played.
     """
     with apart(match.reference, match.candidate):
-        return validated(match, asked, progress, keep, say)
+        with closing(opened(match.candidate)) as subject:
+            if asked.policy is not None:
+                check_player(subject, asked.policy)
+            courses = courses_for(subject, match.candidate, asked.policy)
+            digest = play_digest(subject) if asked.policy is None else None
+            spec, faults = subject.spec, subject.faults()
+        seed = seed_of(match, asked)
+        if seed is not None:
+            courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
+        recorder = Recorder("validate", spec)
+        calls = planned(asked, spec)
+        found = SoFar(faults=faults, digest=digest, timing_seed=seed)
 
+        def so_far() -> Record | None:
+            return record(match, asked, found, recorder, spec) if found.plays else None
 
-def validated(
-    match: Match, asked: Asked, progress: Progress, keep: Keep | None, say: Callable[[float], None]
-) -> tuple[Record, Bundle | None]:
-    """The same, where both sides may be opened."""
-    with closing(opened(match.candidate)) as subject:
-        if asked.policy is not None:
-            check_player(subject, asked.policy)
-        courses = courses_for(subject, match.candidate, asked.policy)
-        digest = play_digest(subject) if asked.policy is None else None
-        spec, faults = subject.spec, subject.faults()
-    seed = seed_of(match, asked)
-    if seed is not None:
-        courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
-    recorder = Recorder("validate", spec)
-    calls = planned(asked, spec)
-    found = SoFar(faults=faults, digest=digest, timing_seed=seed)
-
-    def so_far() -> Record | None:
-        return record(match, asked, found, recorder, spec) if found.plays else None
-
-    progress = kept_so_far(so_far, progress)
-    meter = Meter(progress, asked, calls)
-    names = check_itself(match, courses, asked.way, calls, meter)
-    meter.ways = len(other_ways(match, more_threads()))
-    say(meter.expected_s)
-    try:
-        play_all(match, courses, asked, found, meter)
-        names = names.union(*(each.seen.get("names", ()) for each in found.plays))
-        check_ignored(asked.way.ignore, names)
-        failed = found.failed
-        if failed and failed.bundle:
-            found.bundle = failed.bundle
-            with suppress(HotloopError):  # somebody's code may raise again; what was found stays found
-                found.bundle = shrink(failed.bundle, progress=progress)
-        found.partial = False
-    except KeyboardInterrupt:
-        found.partial = True
-    made = record(match, asked, found, recorder, spec)
-    if keep and found.bundle:
-        made = with_bundle(made, found.bundle, keep)
-    return judge(made), found.bundle
+        progress = kept_so_far(so_far, progress)
+        meter = Meter(progress, asked, calls)
+        names = check_itself(match, courses, asked.way, calls, meter)
+        meter.ways = len(other_ways(match, more_threads()))
+        say(meter.expected_s)
+        try:
+            play_all(match, courses, asked, found, meter)
+            names = names.union(*(each.seen.get("names", ()) for each in found.plays))
+            check_ignored(asked.way.ignore, names)
+            failed = found.failed
+            if failed and failed.bundle:
+                found.bundle = failed.bundle
+                with suppress(HotloopError):  # user code may raise again; the difference stays
+                    found.bundle = shrink(failed.bundle, progress=progress)
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        made = record(match, asked, found, recorder, spec)
+        if keep and found.bundle and made.validation:
+            try:
+                path = keep(made, found.bundle)
+                made = replace(made, validation=replace(made.validation, bundle=str(path)))
+            except (OSError, SetupError) as error:  # a full disk does not undo the difference
+                made = replace(made, notices=(*made.notices, notice(Code.NO_BUNDLE, why=str(error))))
+        return judge(made), found.bundle
 
 
 def seed_of(match: Match, asked: Asked) -> int | None:
@@ -191,23 +182,12 @@ def seed_of(match: Match, asked: Asked) -> int | None:
     return draw_timing_seed(asked.policy or RANDOM)
 
 
-def with_bundle(made: Record, bundle: Bundle, keep: Keep) -> Record:
-    """A record that says where the bundle is; a disk that does not take it does not undo what was found."""
-    assert made.validation is not None
-    try:
-        path = keep(made, bundle)
-    except (OSError, SetupError) as error:
-        said = notice(Code.NO_BUNDLE, why=str(error))
-        return replace(made, notices=(*made.notices, said))
-    return replace(made, validation=replace(made.validation, bundle=str(path)))
-
-
 def check_itself(
     match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter"
 ) -> set[str]:
-    """Refuse a reference that answers the same calls differently the second time; says what it shows."""
+    """Refuse a reference that does not repeat its own answers; returns the fields it shows."""
     alone = replace(match, candidate=match.reference)
-    limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
+    limits = Limits(calls=min(ITSELF_CALLS, calls or ITSELF_CALLS), box_ns=ITSELF_NS)
     names: set[str] = set()
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
         found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
@@ -268,7 +248,10 @@ def play_all(match: Match, courses: list[Course], asked: Asked, found: SoFar, me
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
     for course in courses:
-        limits = limits_of(course, meter.calls, asked.box_ns)
+        limits = Limits(
+            calls=None if meter.calls is None else max(round(meter.calls * course.share + 0.5), 1),
+            box_ns=None if asked.box_ns is None else round(asked.box_ns * course.share),
+        )
         first = play_course(match, course, asked.way, limits, meter)
         found.plays.append(first)
         if first.interrupted:
@@ -276,22 +259,28 @@ def play_all(match: Match, courses: list[Course], asked: Asked, found: SoFar, me
         for keys in ways:
             if found.failed:
                 return
-            tape = first if asked.box_ns is None else first.up_to(AGAIN_CALLS)
+            tape = first if asked.box_ns is None else first.first_calls(AGAIN_CALLS)
             found.plays.append(play_otherwise(match, course, tape, keys, asked.way, meter))
         if found.failed:
             return
 
 
-def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
-    return Limits(
-        calls=None if calls is None else max(round(calls * course.share + 0.5), 1),
-        box_ns=None if box_ns is None else round(box_ns * course.share),
-    )
-
-
 def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: Spec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
+    counters = Counter[str]()
+    for each in first:
+        counters.update(each.counters)
+    left_out = not_compared(first[0].seen) if first else ()
+    # what a preset exists for and no tape made happen: nothing was found out about it
+    silent_ones = [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
+    said = list(found.faults)
+    if silent_ones and not found.failed:
+        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
+    if left_out:
+        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
+    if found.failed and found.failed.unkept:
+        said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
     return recorder.record(
         method=describe_method(
             spec,
@@ -302,9 +291,9 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: S
             digest=found.digest,
             timing_seed=found.timing_seed,
         ),
-        counters=added(first),
+        counters=counters,
         values={},
-        notices=notices(found, first, silent_mechanics(spec, added(first))),
+        notices=said,
         partial=found.partial,
         validation=validation(match, asked, found, first),
     )
@@ -313,35 +302,21 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: S
 def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
     """Play a bundle again: the record of it, and whether one step from the last good state differs too."""
     with apart(bundle.facts.reference, bundle.facts.candidate):
-        return played_again(bundle, progress)
-
-
-def played_again(bundle: Bundle, progress: Progress) -> tuple[Record, bool | None]:
-    """The same, where both sides may be opened."""
-    with closing(play_bundle(bundle, progress=progress)) as shadowing:
-        spec = shadowing.candidate.spec
-        found = found_in(shadowing, bundle.facts.tape, [])
-        reference = bundle.facts.reference.words
-        checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
-        faults = shadowing.candidate.faults()
-    made = Recorder("validate", spec).record(
-        method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
-        counters=found.counters,
-        values={},
-        notices=faults,
-        validation=checked,
-    )
-    stepped_once = None if bundle.last_good is None else from_last_good(bundle) is not None
-    return judge(made), stepped_once
-
-
-def added(plays: list[Found]) -> dict[str, int]:
-    """The candidate's counters over all plays in lockstep."""
-    total: dict[str, int] = {}
-    for each in plays:
-        for name, counted in each.counters.items():
-            total[name] = total.get(name, 0) + counted
-    return total
+        with closing(play_bundle(bundle, progress=progress)) as shadowing:
+            spec = shadowing.candidate.spec
+            found = found_in(shadowing, bundle.facts.tape, [])
+            reference = bundle.facts.reference.words
+            checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
+            faults = shadowing.candidate.faults()
+        made = Recorder("validate", spec).record(
+            method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
+            counters=found.counters,
+            values={},
+            notices=faults,
+            validation=checked,
+        )
+        stepped_once = None if bundle.last_good is None else from_last_good(bundle) is not None
+        return judge(made), stepped_once
 
 
 def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> Validation:
@@ -365,21 +340,3 @@ def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> 
 def not_compared(seen: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the fields that were left out, or that only one side has ever shown."""
     return tuple(sorted({*seen.get("left_out", ()), *seen.get("one_sided", ())}))
-
-
-def silent_mechanics(spec: Spec, counters: Mapping[str, int]) -> list[str]:
-    """What a preset exists for and no tape made happen: nothing was found out about it."""
-    return [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
-
-
-def notices(found: SoFar, first: list[Found], silent_ones: list[str]) -> list[Notice]:
-    """What a reader must know: what was not compared or never happened."""
-    said = list(found.faults)
-    if silent_ones and not found.failed:
-        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
-    left_out = not_compared(first[0].seen) if first else ()
-    if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
-    if found.failed and found.failed.unkept:
-        said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
-    return said
