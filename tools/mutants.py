@@ -2,8 +2,9 @@
 
 `python tools/mutants.py plan` draws 200 faults by a fixed seed and writes them to tests/frozen/mutants.json.
 `python tools/mutants.py run PACKAGE OUT [--jobs N] [--seconds N] [--again]` plants each of them in a copy of
-PACKAGE (an installed `hotloop`, native modules included), runs the tests of its area until one fails and
-writes what became of it to OUT. `--again` goes on with an OUT that was cut off.
+PACKAGE (an installed `hotloop`, native modules included), runs the tests of its area that run its function
+until one fails, and writes what became of it to OUT. `--again` goes on with an OUT that was cut off;
+`--like BEFORE` begins with the tests that noticed the faults before.
 `python tools/mutants.py compare BEFORE AFTER` names the faults that were noticed before and are not now.
 
 A fault is known by the statement it changes and the function around it, not by its file: it is planted again
@@ -47,6 +48,9 @@ LEFT_OUT = ("train/device", "train/kernels/device.py", "train/processes")
 
 SLOW_TEST_S = 12.0
 """A test that takes longer is left out."""
+
+MOST_TESTS = 150
+"""Tests that one fault has to pass, the quickest that run its function."""
 
 BASELINE_S = 150.0
 
@@ -229,11 +233,12 @@ def plant(mutant: Mutant, package: Path) -> Path | None:
     return file
 
 
-def pytest(package: Path, words: Sequence[str], seconds: float) -> tuple[int, str]:
+def pytest(package: Path, words: Sequence[str], seconds: float, **variables: str) -> tuple[int, str]:
     """Run tests on the package in a folder; return the exit code (-1: out of time) and what was printed."""
     env = {
         **os.environ,
-        "PYTHONPATH": str(package.parent),
+        **variables,
+        "PYTHONPATH": os.pathsep.join([str(package.parent), str(ROOT / "tools")]),
         "OMP_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -270,37 +275,52 @@ def test_files(area: str) -> list[str]:
     return list(dict.fromkeys(str(file.relative_to(ROOT)) for file in files))
 
 
-def baseline(package: Path, file: str) -> tuple[list[str], float]:
-    """Return the tests of a file that fail without any fault or are slow, and how long the others take."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A test that passes without a fault: how long it takes, and which functions it runs."""
+
+    test: str
+    s: float
+    functions: frozenset[str]
+
+
+def baseline(package: Path, file: str) -> list[Traced]:
+    """Run the tests of a file without any fault, and return those that pass and are quick."""
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "durations"
-        code, output = pytest(package, [file, "--durations=0", "-vv", f"--basetemp={folder}/tmp"], BASELINE_S)
-        report.write_text(output, encoding="utf-8")
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py::\S+)", output, re.MULTILINE)
-    times = re.findall(r"^ *([0-9.]+)s (?:call|setup) +(\S+)", output, re.MULTILINE)
-    slow = [name for seconds, name in times if float(seconds) > SLOW_TEST_S]
-    if code not in (0, 1):
-        return [file], 0.0
-    return [*failed, *slow], sum(float(seconds) for seconds, name in times if name not in slow)
+        trace = Path(folder) / "trace"
+        trace.touch()
+        words = [file, "-p", "mutants_plugin", "-rfE", "--tb=no", f"--basetemp={folder}/tmp"]
+        _, output = pytest(package, words, BASELINE_S, HOTLOOP_TRACED=str(package), HOTLOOP_TRACE=str(trace))
+        entries = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    failed = set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE))
+    return [
+        Traced(test=each["test"], s=each["s"], functions=frozenset(each["functions"]))
+        for each in entries
+        if each["test"] not in failed and each["s"] <= SLOW_TEST_S
+    ]
 
 
-def outcome(
-    mutant: Mutant, package: Path, tests: dict[str, tuple[list[str], float]], seconds: float
-) -> Mutant:
-    """Plant a fault in a copy of the package and run the tests of its area, the likeliest first."""
-    stem = Path(mutant.path).stem
-    files = sorted(
-        (file for file in test_files(mutant.area) if file not in tests[file][0]),
-        key=lambda file: (stem not in Path(file).stem, tests[file][1]),
-    )
-    left_out = [word for file in files for test in tests[file][0] for word in ("--deselect", test)]
+def outcome(mutant: Mutant, package: Path, tests: Sequence[Traced], seconds: float) -> Mutant:
+    """Plant a fault in a copy of the package and run the tests that run its function.
+
+    The test that noticed it before comes first, then the quickest.
+    """
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(shutil.copytree(package, Path(folder) / "hotloop"))
-        if plant(mutant, copied) is None:
+        file = plant(mutant, copied)
+        if file is None:
             return replace(mutant, outcome="gone", test="")
-        words = ["-x", "--tb=no", f"--basetemp={folder}/tmp", *left_out, *files]
-        code, output = pytest(copied, words, seconds)
-    first = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+        place = f"{file.relative_to(copied)} {mutant.function}"
+        chosen = sorted(
+            (each for each in tests if place in each.functions),
+            key=lambda each: (each.test != mutant.test, each.s),
+        )
+        chosen = chosen[:MOST_TESTS]
+        if not chosen:
+            return replace(mutant, outcome="not run", test="")
+        names = [each.test for each in chosen]
+        code, output = pytest(copied, ["-x", "--tb=no", "-rfE", f"--basetemp={folder}/tmp", *names], seconds)
+    first = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
     match code:
         case 0:
             return replace(mutant, outcome="survived", test="")
@@ -317,20 +337,19 @@ def save(mutants: Sequence[Mutant], path: Path) -> None:
     path.write_text(json.dumps([asdict(mutant) for mutant in mutants], indent=1) + "\n", encoding="utf-8")
 
 
-def run(package: Path, out: Path, jobs: int, seconds: float, *, again: bool) -> None:
-    """Run all stored faults and write their outcomes; the slow part first."""
-    mutants = load(out if again else STORED)
+def run(package: Path, out: Path, start: Path, jobs: int, seconds: float, *, again: bool) -> None:
+    """Run all faults of a file and write their outcomes; the slow part first."""
+    mutants = load(start)
     due = [i for i, mutant in enumerate(mutants) if not again or mutant.outcome in ("", "out of time")]
     files = sorted({file for i in due for file in test_files(mutants[i].area)})
     began = time.monotonic()
     with ThreadPoolExecutor(jobs) as pool:
-        tests = dict(zip(files, pool.map(lambda file: baseline(package, file), files), strict=True))
+        traced = dict(zip(files, pool.map(lambda file: baseline(package, file), files), strict=True))
         print(f"{len(files)} files of tests without a fault: {time.monotonic() - began:.0f} s", flush=True)
-        for file, (left_out, _) in tests.items():
-            for name in left_out:
-                print(f"left out: {name if name != file else f'all of {file}'}", flush=True)
+        print("without a test:", *(file for file, tests in traced.items() if not tests), flush=True)
 
         def one(i: int) -> None:
+            tests = [test for file in test_files(mutants[i].area) for test in traced[file]]
             mutants[i] = outcome(mutants[i], package, tests, seconds)
             print(
                 f"{i} {mutants[i].outcome} {mutants[i].function} {mutants[i].kind} {mutants[i].test}",
@@ -370,6 +389,7 @@ def main() -> int:
     running.add_argument("--jobs", type=int, default=os.cpu_count())
     running.add_argument("--seconds", type=float, default=120)
     running.add_argument("--again", action="store_true")
+    running.add_argument("--like", type=Path, default=STORED)
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
@@ -378,7 +398,8 @@ def main() -> int:
         case "plan":
             save(draw(), STORED)
         case "run":
-            run(asked.package, asked.out, asked.jobs, asked.seconds, again=asked.again)
+            start = asked.out if asked.again else asked.like
+            run(asked.package.resolve(), asked.out, start, asked.jobs, asked.seconds, again=asked.again)
         case "compare":
             return min(compare(asked.before, asked.after), 1)
     return 0
