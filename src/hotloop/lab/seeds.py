@@ -76,10 +76,6 @@ def soak_one(target: Target, progress: Progress = silent, **asked: Any) -> Recor
     """Soak a target, or a training of it."""
     policy = asked.pop("policy")
     how = soaks.Asked(**asked)
-    if any(key.startswith("train.") for key in target.keys):
-        from hotloop.lab.training.soak import soak
-
-        return soak(target, how, progress)
     return soaks.soak(target, how, progress, policy=policy)
 
 

@@ -7,9 +7,11 @@ its leak.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf, log
 from statistics import median
+from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
@@ -31,10 +33,14 @@ from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude
 from hotloop.lab.measure import usage
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
+from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.sides import Side, SubjectSide, Turn
 from hotloop.lab.measure.target import check_player, open_subject
+from hotloop.lab.training.settings import is_training
+from hotloop.lab.training.settings import read as read_training
+from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 
 KIND = "soak"
 
@@ -67,6 +73,8 @@ MOST = 0.5
 while there is some left to say so with."""
 
 WHOLE = "step"
+
+OLD, NEW = "old", "new"
 
 ORDER = "in turns with an instance just made"
 
@@ -132,23 +140,31 @@ class SoFar:
 
 
 def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
-    """Soak a target; Ctrl-C leaves a record of what was seen."""
+    """Soak a target, or a training of it update by update; Ctrl-C leaves a record of what was seen."""
+    if is_training(target):
+        settings = untimed(read_training(target))
+        spec, order = spec_of(settings), "in turns with a training just begun"
 
-    def make() -> Side:
-        subject = open_subject(target, profile=True)
-        check_player(subject, policy)
-        return SubjectSide(target.words, subject, policy)
+        def make() -> Side:
+            return TrainSide(target.words, settings)
 
-    side = make()
-    assert isinstance(side, SubjectSide)
-    spec, found = side.subject.spec, SoFar()
-    recorder = Recorder(KIND, spec)
+        side = make()
+        how: dict[str, Any] = {"iterations": side.grain, "policy": LEARNING, "order": order}
+    else:
+
+        def make() -> Side:
+            subject = open_subject(target, profile=True)
+            check_player(subject, policy)
+            return SubjectSide(target.words, subject, policy)
+
+        side = make()
+        assert isinstance(side, SubjectSide)
+        spec, how = side.subject.spec, {"iterations": 0, "policy": side.script.policy, "order": ORDER}
+    recorder, found = Recorder(KIND, spec), SoFar()
 
     def so_far() -> Record:
-        how = {"policy": side.script.policy, "garbage": "life", "order": ORDER}
-        method = describe_method(spec, rounds=len(found.rows), iterations=0, **how)
         return recorder.record(
-            method=method,
+            method=describe_method(spec, rounds=len(found.rows), garbage="life", **how),
             counters=dict(side.counters()),
             values={},
             soak=found.soak(),
@@ -156,12 +172,9 @@ def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: s
         )
 
     kept = kept_so_far(lambda: so_far() if found.rows else None, progress)
-    watch = Watch(make=make, asked=asked, progress=kept)
-    try:
-        watch.run(side, found)
+    with closing(side):
+        Watch(make=make, asked=asked, progress=kept).run(side, found)
         return judge(so_far())
-    finally:
-        side.close()
 
 
 def holdings() -> Held:
@@ -203,6 +216,29 @@ def room() -> dict[str, float]:
     return {RSS_BYTES: free, OPEN_FILES: usage.most_files() - usage.open_files()}
 
 
+class AgeingSide:
+    """The old instance, stepped by itself for its part of the time between two looks."""
+
+    def __init__(self, side: Side, time_ns: int, clock: Callable[[], int]) -> None:
+        self.name, self.grain, self.counters = side.name, side.grain, side.counters
+        self._side, self._time_ns, self._clock = side, time_ns, clock
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        """Step in stretches of `env_steps`, which are as long as a Ctrl-C may wait."""
+        until = self._clock() + self._time_ns
+        ns = made = 0
+        while not made or self._clock() < until:
+            turn = self._side.turn(env_steps, 0)
+            ns, made = ns + turn.ns, made + turn.env_steps
+        return Turn(ns, made)
+
+    def seen(self) -> Mapping[str, str]:
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: the instance belongs to the soak."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Watch:
     """The course of a soak."""
@@ -219,37 +255,36 @@ class Watch:
     """Looks until an instance is made anew."""
 
     def run(self, side: Side, found: SoFar) -> None:
-        """Look again and again until the time is over, the memory is, or somebody presses Ctrl-C."""
-        try:
-            self.looks(side, found)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
-        finally:
-            if self.fresh is not None:
-                self.fresh.close()
+        """Look again and again until the time is over, the memory is, or Ctrl-C; a round is a look."""
+        with until_interrupted(found):
+            begin, turn = self.clock(), self.turn_of(side)
+            before = first = self.read()
+            own = dict.fromkeys(first, 0.0)
 
-    def looks(self, side: Side, found: SoFar) -> None:
-        begin = self.clock()
-        turn = self.turn_of(side)
-        before = first = self.read()
-        own = dict.fromkeys(first, 0.0)
-        while not self.is_over(found):
-            aged = self.age(side, turn)
-            values = dict(self.read())
-            for name in own.keys() & values.keys() & before.keys():
-                own[name] += values[name] - before[name]
-            values |= {f"{OWN}{name}": grown for name, grown in own.items()}
-            values[SPEED] = aged.env_steps * 1e9 / max(aged.ns, 1)
-            values |= self.compare(side, turn, found)
-            found.seconds = (self.clock() - begin) / 1e9
-            found.env_steps = side.counters().get("env_steps", 0)
-            found.note(found.seconds, values)
-            self.moved(found)
-            found.ended = self.taken(first, values)
-            if found.ended:
-                return
-            before = self.read()
+            def look(samples: Samples) -> None:
+                nonlocal before
+                aged = samples.turns[OLD][-1]
+                del samples.turns[OLD][:-1]  # a soak is long, and takes no memory itself
+                values = dict(self.read())
+                for name in own.keys() & values.keys() & before.keys():
+                    own[name] += values[name] - before[name]
+                values |= {f"{OWN}{name}": grown for name, grown in own.items()}
+                values[SPEED] = aged.env_steps * 1e9 / max(aged.ns, 1)
+                values |= self.compare(side, turn, found)
+                found.seconds = (self.clock() - begin) / 1e9
+                found.env_steps = side.counters().get("env_steps", 0)
+                found.note(found.seconds, values)
+                self.moved(found)
+                found.ended = self.taken(first, values)
+                before = self.read()
+
+            ageing = AgeingSide(side, round(AGEING * self.asked.look_s * 1e9), self.clock)
+            plan = Plan(
+                budget_ns=NO_LIMIT, length=Length(turn), clock=self.clock, stop=lambda _: self.is_over(found)
+            )
+            measure({OLD: ageing}, plan, on_round=look)
+        if self.fresh is not None:
+            self.fresh.close()
 
     def taken(self, first: Mapping[str, float], values: Mapping[str, float]) -> str:
         """What it has taken too much of; empty where there is enough of everything."""
@@ -259,6 +294,8 @@ class Watch:
         return ""
 
     def is_over(self, found: SoFar) -> bool:
+        if found.ended:
+            return True
         if self.asked.env_steps is not None:
             return found.env_steps >= self.asked.env_steps
         return found.seconds >= (self.asked.seconds or 0.0)
@@ -274,29 +311,23 @@ class Watch:
         one = min(side.turn(side.grain, 0).ns for _ in range(3))
         return side.grain * max(1, round(TURN_NS / max(one, 1)))
 
-    def age(self, side: Side, turn: int) -> Turn:
-        """Step the old one by itself for its part of the time, in stretches as long as a Ctrl-C may wait."""
-        until = self.clock() + AGEING * self.asked.look_s * 1e9
-        ns = env_steps = 0
-        while not env_steps or self.clock() < until:
-            took = side.turn(turn, 0)
-            ns, env_steps = ns + took.ns, env_steps + took.env_steps
-        return Turn(ns, env_steps)
-
     def compare(self, side: Side, turn: int, found: SoFar) -> dict[str, float]:
-        """How many times as long the old one takes as a new one, and in which phases, as logarithms."""
+        """Return the log of how many times as long the old one takes as a new one, also by phase."""
         fresh = self.renewed(turn, found)
-        until = self.clock() + COMPARING * self.asked.look_s * 1e9
-        pairs = list[tuple[Turn, Turn]]()
-        while len(pairs) < FEWEST_TURNS or self.clock() < until:
-            first = len(pairs) % 2 == 0
-            old = side.turn(turn, 0) if first else None
-            new = fresh.turn(turn, 0)
-            pairs.append((old or side.turn(turn, 0), new))
+        plan = Plan(
+            budget_ns=round(COMPARING * self.asked.look_s * 1e9),
+            min_rounds=FEWEST_TURNS,
+            patient=True,
+            block=1,
+            order="alternating",
+            length=Length(turn),
+            clock=self.clock,
+        )
+        turns = measure({OLD: side, NEW: fresh}, plan).turns
         if self.due == 0:
             fresh.close()
             self.fresh = None
-        return ratios(pairs)
+        return ratios(list(zip(turns[OLD], turns[NEW], strict=True)))
 
     def renewed(self, turn: int, found: SoFar) -> Side:
         """An instance just made; one whose making takes long serves for several looks."""

@@ -38,13 +38,12 @@ def test_turns_end_when_it_is_clear(b_ns):
     assert found.one_miss_in == EARLY_MISS_IN, "the interval of a look is the one that is told"
 
 
-def test_turns_go_on_at_the_edge_of_the_band_until_the_time_is_over(monkeypatch):
+def test_turns_go_on_at_the_edge_of_the_band_until_the_time_is_over():
     """A narrow interval across the edge settles nothing."""
     clock = count(step=1_000_000)
-    monkeypatch.setattr(loop, "now_ns", lambda: next(clock))
     sides = sides_of(a=100.0, b=100.0 / 1.02, again=100.0)
     found = PairedSamples(sides, Length(10_000))
-    measure_until_settled(sides, Plan(budget_ns=100_000_000), found, silent)
+    measure_until_settled(sides, Plan(budget_ns=100_000_000, clock=lambda: next(clock)), found, silent)
     assert found.count == 102, "a round a millisecond, and the last block is waited for"
     assert found.one_miss_in == FINAL_MISS_IN
 

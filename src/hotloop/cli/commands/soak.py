@@ -57,7 +57,7 @@ def soak(  # noqa: PLR0913 - one argument a flag
     rises, and still does at the end, is named, down to phases. With a train. key a training is soaked; after
     --, any program. Exit: 3 something grows, 4 the run was too short to tell.
     """
-    from hotloop.lab.training.settings import is_training
+    from hotloop.lab.soak import soak as lab
 
     one = flags.reporting(Target.typed(target, words), phases)
     asked = asked_for(minutes, steps)
@@ -66,14 +66,7 @@ def soak(  # noqa: PLR0913 - one argument a flag
     if on is not None:
         return sweeps.tell(soaked_on(on, one, asked, policy), output, as_json=json)
     with bar(one.name) as progress, stdout_kept_clean():
-        if is_training(one):
-            from hotloop.lab.training.soak import soak as lab_training
-
-            record = lab_training(one, asked, progress)
-        else:
-            from hotloop.lab.soak import soak as lab
-
-            record = lab(one, asked, progress, policy=policy)
+        record = lab(one, asked, progress, policy=policy)
     return sweeps.tell(settled(record), output, as_json=json)
 
 

@@ -9,6 +9,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.probes.instructions import Counter
 
@@ -82,10 +83,9 @@ def counted(record: Record, target: Target, progress: Progress = silent, *, poli
     """A record with the instructions of its target; Ctrl-C leaves it without them, and marked."""
     if record.partial:
         return record
-    try:
-        return replace(record, instructions=count(target, policy=policy, progress=progress))
-    except KeyboardInterrupt:
-        return replace(record, partial=True)
+    with until_interrupted() as state:
+        record = replace(record, instructions=count(target, policy=policy, progress=progress))
+    return replace(record, partial=state.partial)
 
 
 def on_one_thread(target: Target) -> Target:

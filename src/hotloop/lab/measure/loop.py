@@ -110,6 +110,7 @@ class Plan:
     """Of a turn; None warms the sides up and chooses one that fits all of them."""
     stop: Callable[["Samples"], bool] = lambda _: False
     """Whether the rounds so far are enough; asked after each round that is not the last one anyway."""
+    clock: Callable[[], int] = now_ns
     band: float = BAND
     """Changes smaller than this are called the same."""
     fewest: int = FIRST
@@ -263,18 +264,18 @@ def measure(
         samples: Filled in place, so that Ctrl-C leaves the rounds there were (see `until_interrupted`).
         begin_ns: When the budget began; None is now.
     """
-    begin = now_ns() if begin_ns is None else begin_ns
+    begin = plan.clock() if begin_ns is None else begin_ns
     samples = Samples(sides) if samples is None else samples
     length = plan.length or warm_up(sides, plan.warmup_ns(len(sides)), progress).length
     samples.begin(length)
     collect_rest()
-    first = now_ns()
+    first = plan.clock()
     steal = StealMeter(first)
     for round_ in rounds_of(
         {name: partial(side.turn, *length) for name, side in sides.items()}, order=plan.order
     ):
         samples.note(round_)
-        now = now_ns()
+        now = plan.clock()
         steal.note(samples, now)
         if plan.rounds is not None:
             progress(samples.count, plan.rounds)

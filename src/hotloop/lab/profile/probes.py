@@ -21,6 +21,7 @@ from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.instructions import count
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
@@ -121,9 +122,9 @@ def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Re
         return record
     for done, probe in enumerate(asked.probes):
         progress(done, len(asked.probes))
-        try:
+        with until_interrupted() as state:
             found = looked(probe, asked)
-        except KeyboardInterrupt:
+        if state.partial:
             return replace(record, partial=True)
         record = (
             added(record, asked.picture(found))

@@ -18,6 +18,7 @@ from hotloop.core.spans import span
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, RandomPlay, Watched, is_live, load, play_again, play_of
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.stepping import Actions, no_collection, play_in_laps
@@ -90,10 +91,8 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
         clean = stack.enter_context(closing(open_subject(slow.asked, profile=False)))
         refuse_other_workload(record, clean.spec)
         recorder = Recorder("replay", clean.spec)
-        try:
+        with until_interrupted(attempt):
             run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
-        except KeyboardInterrupt:
-            attempt.partial = True
         return judge(write_up(recorder, clean, record, step, attempt))
 
 

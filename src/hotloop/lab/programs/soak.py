@@ -11,6 +11,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.checks import OPEN_FILES, PRINTED, RSS_BYTES, RUNNING
 from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.programs.launch import Launcher, Program, ending, last_line
 from hotloop.lab.programs.metrics import Metric, number
 from hotloop.lab.programs.record import ProgramRecorder
@@ -31,11 +32,8 @@ def soak(
     with Launcher(settle_s=asked.seconds or inf, end_s=END_S) as launcher:
         printed = launcher.folder / "printed"
         launcher.start(program, printed, printed)
-        try:
+        with until_interrupted(found):
             answer = watch(launcher, printed, asked, found, metric, progress)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
         if answer and answer["status"] > 0 and not found.rows:
             words = last_line([printed.read_text(errors="replace")])
             raise InputError(f"{program.name} {ending(answer['status'])}: {words}")

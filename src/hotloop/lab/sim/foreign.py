@@ -28,6 +28,7 @@ from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM, acting
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import check_player, open_subject
@@ -141,11 +142,8 @@ def play(
         recorder = Recorder("sim", subject.spec)
         subject.reset()
         found = SoFar(work=Tally(lambda: subject.counters))
-        try:
+        with until_interrupted(found):
             play_all(subject, asked, found, progress, keep=keep)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
         found.work.note()
         tape = (subject, found.actions) if keep else None
         return judge(record(subject, asked, recorder, found)), tape
@@ -176,11 +174,8 @@ def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: 
         assert isinstance(subject, Seated), "it names its players"
         recorder = Recorder("sim", subject.spec)
         found = SoFar(work=Tally(lambda: subject.counters))
-        try:
+        with until_interrupted(found):
             play_whole_games(subject, asked, found, progress)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
         found.work.note()
         parts = {} if found.partial else split_again(as_game(target), asked, found.wall_ns)
         return judge(record_of_games(subject, asked, recorder, found, parts))

@@ -16,6 +16,7 @@ from hotloop.core.registry import find
 from hotloop.core.target import Target
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.work import Tally
@@ -44,16 +45,14 @@ def round_robin(target: Target, players: Sequence[str], progress: Progress = sil
     check(target, players)
     games, pairs = games_of(target), list(permutations(players, 2))
     found: Robin | None = None
-    try:
+    with until_interrupted():
         for done, pair in enumerate(pairs):
             with closing(open_pair(target, pair)) as table:
                 found = found or Robin(spec=table.env_spec, recorder=Recorder("sim", table.env_spec))
                 play_pair(table, pair, games, found)
             progress((done + 1) * games, len(pairs) * games)
-    except KeyboardInterrupt:
-        if found is None or not found.scores:
-            raise
-    assert found is not None, "there are two players or more"
+    if found is None or not found.scores:
+        raise KeyboardInterrupt
     return judge(record(found, players, len(pairs)))
 
 

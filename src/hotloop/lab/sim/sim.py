@@ -37,6 +37,7 @@ from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
@@ -233,7 +234,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
             shares=game.shares,
             sums={info: np.zeros(batch.spec.num_envs) for info in history_of(batch).values()},
         )
-        try:
+        with until_interrupted(found):
             for moment in game.play(found):
                 for watch in watches:
                     watch(moment)
@@ -241,9 +242,6 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
             start = now_ns()
             batch.wait()
             found.wall_ns += now_ns() - start
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
         found.work.note()
         return judge(record(game, recorder, found))
 

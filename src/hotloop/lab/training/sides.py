@@ -26,6 +26,7 @@ from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.sides import Side, Turn, turn_of
 from hotloop.lab.training.actors import hired
@@ -226,10 +227,10 @@ class Learner(Protocol):
 def with_returns(record: Record, a: Learner, b: Learner, env_steps: int, progress: Progress) -> Record:
     """Add the returns of both sides after so many env-steps; Ctrl-C leaves them out, and marks the record."""
     values: dict[str, tuple[float, ...]] = {AFTER: (float(env_steps),)}
-    try:
+    with until_interrupted() as state:
         for done, (name, side) in enumerate(zip(RETURNS, (a, b), strict=True), 1):
             values[name] = tuple(side.returns_after(env_steps))
             progress(done, 2)
-    except KeyboardInterrupt:
+    if state.partial:
         return replace(record, partial=True)
     return with_metrics(replace(record, values=record.values | values))

@@ -20,6 +20,7 @@ from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.cells import Executor, Here, Shelf
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.scale.axes import Axes
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.tune import programs
@@ -101,11 +102,10 @@ def tune(
     keep = "slower" in outcomes
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
-    try:
-        if not (keep or stopped):
+    if not (keep or stopped):
+        with until_interrupted() as state:
             learning = learn(present, chosen, asked, learners or running, progress, say)
-    except KeyboardInterrupt:
-        stopped = True
+        stopped = state.partial
     keep = keep or (learning is not None and learning.outcome == "worse")
     relied_on = won.speeds
     if programs.is_program(chosen):

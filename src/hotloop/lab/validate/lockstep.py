@@ -15,6 +15,7 @@ from hotloop.core.record.comparison import Difference, Part
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.equal import Closeness, is_ignored, row_hashes, snapshot
 from hotloop.lab.validate.match import (
@@ -119,7 +120,7 @@ def lead(
     shadowing: Shadowing, course: Course, limits: Limits, hashes: list[NDArray[np.uint64]], moved: Moved
 ) -> bool:
     """Lead both sides through a course; False where Ctrl-C ended it."""
-    try:
+    with until_interrupted() as state:
         shadowing.reset()
         begin = now_ns()
         hashes.append(row_hashes(shadowing.answered))
@@ -136,9 +137,7 @@ def lead(
             shadowing.step(next(actions))
             hashes.append(row_hashes(shadowing.answered))
             moved(1)
-    except KeyboardInterrupt:
-        return False
-    return True
+    return not state.partial
 
 
 def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:

@@ -22,6 +22,7 @@ from hotloop.envs.spec import Spec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.digest import play_digest
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM, draw_timing_seed
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player
@@ -152,7 +153,7 @@ def validate(
         names = check_itself(match, courses, asked.way, calls, meter)
         meter.ways = len(other_ways(match, more_threads()))
         say(meter.expected_s)
-        try:
+        with until_interrupted(found):
             play_all(match, courses, asked, found, meter)
             names = names.union(*(each.seen.get("names", ()) for each in found.plays))
             check_ignored(asked.way.ignore, names)
@@ -161,9 +162,6 @@ def validate(
                 found.bundle = failed.bundle
                 with suppress(HotloopError):  # user code may raise again; the difference stays
                     found.bundle = shrink(failed.bundle, progress=progress)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
         made = record(match, asked, found, recorder, spec)
         if keep and found.bundle and made.validation:
             try:
