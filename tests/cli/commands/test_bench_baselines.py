@@ -269,6 +269,21 @@ def test_a_baseline_that_is_a_commit_takes_turns_with_the_present_code(
     assert "HEAD.second.b.ns_per_env_step" in said.json["values"]
 
 
+def test_records_and_pages_of_hotloop_are_no_change_of_the_code(hotloop: Command, project: Project) -> None:
+    for name in (".design/profile.md", "artifacts/throughput/record.json"):
+        path = project.root / name
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    assert ".design" in project.git("status", "--porcelain")
+    said = hotloop("bench", *QUICK, "--baseline", "HEAD")
+    (compared,) = said.json["comparisons"]
+    assert compared["b"]["code"]["dirty"] is False
+    (project.root / "helper.py").write_text("")
+    said = hotloop("bench", *QUICK, "--baseline", "HEAD")
+    (compared,) = said.json["comparisons"]
+    assert compared["b"]["code"]["dirty"] is True
+
+
 def test_a_record_of_a_commit_is_measured_again_in_turns(hotloop: Command, project: Project) -> None:
     assert hotloop("bench", *QUICK, "--output", "before.json").code in (ExitCode.FINE, ExitCode.UNSTABLE)
     slow = ENV.replace("self.steps += 1", "self.steps += 1; sum(range(2_000))")

@@ -35,6 +35,9 @@ from hotloop.stats.summary import with_metrics
 
 TREE = "working tree"
 
+NOT_CODE = (":(exclude,glob)**/.design/**", ":(exclude,glob)**/artifacts/**")
+"""Where Hotloop itself writes: its files change no code, even if the project does not ignore them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
@@ -198,7 +201,7 @@ def check_out_beside(
 def present(root: Path, project: Path, target: Target, settings: dict[str, object]) -> Checkout:
     """The working tree, opened by the Python that runs this."""
     head = resolve(root, "HEAD")
-    changed = bool(git(root, "status", "--porcelain"))
+    changed = bool(git(root, "status", "--porcelain", "--", ".", *NOT_CODE))
     return Checkout(
         commit=Commit(ref=TREE, sha=head.sha, dirty=changed),
         place=project,
