@@ -85,6 +85,14 @@ def test_a_level_ends_the_comparison_and_not_the_loop() -> None:
     assert (shadow.comparisons, env.steps, reference.steps) == (10, 50, 9)
 
 
+def test_a_loop_that_ends_before_its_level_says_how_far_it_came() -> None:
+    _, said = shadowed(Walk(), Walk(), "smoke", steps=50)
+    assert "  the loop ended after 53 of 10,000 comparisons" in said
+    for level in ("true", 10):
+        _, said = shadowed(Walk(), Walk(), level)
+        assert "ended after" not in " ".join(said)
+
+
 def test_progress_is_said_after_a_thousand_and_ten_thousand_comparisons() -> None:
     _, said = shadowed(Walk(), Walk(), steps=1_500)
     first, last = (line for line in said if line.startswith("shadow of"))

@@ -90,6 +90,8 @@ class Shadow:
             vars(self.env).pop(name, None)
         if self._told < self.comparisons:
             self._tell()
+        if self._most is not None and self.difference is None and self.comparisons < self._most:
+            self._say(f"  the loop ended after {self.comparisons:,} of {self._most:,} comparisons")
         for side, env in (("env", self.env), ("reference", self.reference)):
             self._say(f"  counted by the {side}: {counted(env)}")
         ending = attribute(self.reference, "close")
