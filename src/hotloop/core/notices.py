@@ -217,7 +217,7 @@ class Code(StrEnum):
     NOT_COMPARED = (
         "not-compared",
         "{fields} was not compared",
-        "to compare it, let both sides show it and leave it out of --ignore",
+        "{remedy}",
     )
     SOURCES_CHANGED = (
         "sources-changed",

@@ -223,3 +223,13 @@ def test_an_ecology_is_equal_to_itself_whatever_settings_it_has(
     monkeypatch.chdir(tmp_path)
     found = compared("ecology.py:make agents=4", f"ecology.py:make {words}").comparisons[0]
     assert (found.difference, found.outcome == "not equal") == (None, False)
+
+
+def test_a_setting_that_differs_is_called_a_setting_and_not_something_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = compared("ecology.py:make agents=4", "ecology.py:make agents=4 batch=2")
+    [setting] = [each for each in record.notices if "infos.spatial.batch" in each.text]
+    assert setting.code == "not-compared"
+    assert setting.remedy.startswith("it is a setting")

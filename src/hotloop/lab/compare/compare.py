@@ -15,7 +15,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation, field_words
+from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.record import Method, Record
 from hotloop.envs.foreign.vector import NEXT_STEP
@@ -31,7 +31,7 @@ from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_u
 from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import Garbage, no_collection
 from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
-from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, reach_of
+from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 
@@ -306,9 +306,8 @@ def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Noti
         if asked.equal and share > contender.spec.threads + SPARE_CORES:
             said.append(notice(Code.BACKGROUND, side=letter, share=share, threads=contender.spec.threads))
     said += rewritten({**b.sources, **a.sources})  # A was opened first
-    left_out = found.agreement.left_out if found.agreement else ()
-    if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
+    if found.agreement:
+        said += notices_of(found.agreement.left_out, found.agreement.settings)
     return said
 
 

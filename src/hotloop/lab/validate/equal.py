@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
@@ -154,6 +155,8 @@ class Agreement:
     fields: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """What could not be compared."""
+    settings: frozenset[str] = frozenset()
+    """Those of `left_out` that the sides were given differently."""
     difference: Difference | str | None
     """Where they first differed; in words where only hashes were compared."""
     all_envs: int = 0
@@ -269,6 +272,7 @@ def replay(
         comparisons=(played + 1) * envs * agents,
         fields=tuple(sorted(replayed.fields - replayed.left_out)),
         left_out=tuple(sorted(replayed.left_out)),
+        settings=replayed.settings,
         difference=replayed.difference,
         all_envs=wide.spec.num_envs,
         too_few=None if enough or replayed.difference else reach.missing(played, spent_ns),
@@ -327,6 +331,11 @@ class Replayed:
         )
 
     @property
+    def settings(self) -> frozenset[str]:
+        """What the sides were given differently and no step changed."""
+        return self._given.names
+
+    @property
     def left_out(self) -> set[str]:
         """What was not compared: it cannot be, is ignored, or only one side ever shows it."""
         return self._left_out | self._offers.one_sided
@@ -352,6 +361,22 @@ class Given:
             if now != given:
                 return Difference(step=step, field=name, index=(), a=now[0], b=now[1])
         return None
+
+
+def notices_of(left_out: Iterable[str], settings: Collection[str]) -> Iterator[Notice]:
+    """Yield what a reader must know of fields that were not compared."""
+    for names, remedy in (
+        (
+            [each for each in left_out if each not in settings],
+            "to compare it, let both sides show it and leave it out of --ignore",
+        ),
+        (
+            sorted(settings),
+            "it is a setting that the sides were given differently; if it is an output, name it in outputs()",
+        ),
+    ):
+        if names:
+            yield notice(Code.NOT_COMPARED, fields=field_words(names), remedy=remedy)
 
 
 def spelled_out(side: Shown, name: str) -> str:

@@ -77,7 +77,7 @@ class Found:
     """Of everything, an env each, at every moment of the play."""
     played: Played = field(default_factory=Played)
     seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """`fields` that were compared, those `left_out`, and those that only one side has shown."""
+    """`fields` that were compared, those `left_out`, with the `settings`, and those of one side only."""
     counters: dict[str, int] = field(default_factory=dict)
     """The candidate's own account."""
     autoreset: str = ""
@@ -162,6 +162,7 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         seen={
             "fields": shadowing.fields,
             "left_out": tuple(sorted({*shadowing.left_out, *ignored, *unseen})),
+            "settings": tuple(shadowing.given.names if shadowing.given else ()),
             "one_sided": tuple(sorted(shadowing.offers.one_sided)),
             "ignore": shadowing.ignore,
             "names": tuple(shadowing.names),

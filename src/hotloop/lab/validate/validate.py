@@ -15,7 +15,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.comparison import Validation, field_words
+from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Record
 from hotloop.envs.projects import apart
 from hotloop.envs.spec import Spec
@@ -28,7 +28,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
-from hotloop.lab.validate.equal import check_ignored
+from hotloop.lab.validate.equal import check_ignored, notices_of
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -269,14 +269,13 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: S
     counters = Counter[str]()
     for each in first:
         counters.update(each.counters)
-    left_out = not_compared(first[0].seen) if first else ()
     # what a preset exists for and no tape made happen: nothing was found out about it
     silent_ones = [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
     said = list(found.faults)
     if silent_ones and not found.failed:
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
-    if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
+    if first:
+        said += notices_of(not_compared(first[0].seen), first[0].seen.get("settings", ()))
     if found.failed and found.failed.unkept:
         said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
     return recorder.record(
