@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.drawn import text
 from support.records import BENCH
 
 from hotloop.cli.main import main
@@ -167,6 +168,13 @@ def test_a_profile_is_told_by_its_largest_part_that_has_no_parts() -> None:
     assert largest_part(SimpleNamespace(phases=rows)) == f"{WALL}/step/b 60.0%"  # type: ignore[arg-type]
 
 
+def test_what_a_part_takes_beside_its_own_parts_can_be_the_largest() -> None:
+    phases = [(WALL, 1.0), (f"{WALL}/step", 0.9), (f"{WALL}/step/a", 0.1), (f"{WALL}/step/b", 0.1)]
+    rows = [Phase(path=path, calls=1, total_ns=1, mean_ns=1.0, share=share) for path, share in phases]
+    told = largest_part(SimpleNamespace(phases=rows))  # type: ignore[arg-type]
+    assert told == f"{WALL}/step itself 70.0%"
+
+
 def test_another_target_or_another_plan_is_another_cell() -> None:
     item = suite.find("quick").suite.items[0]
     other = replace(item, target=Target("grid/toy", {"agents": 3}))
@@ -183,3 +191,11 @@ def test_a_suite_says_how_a_sweep_grows() -> None:
     item = Ran(do="scale", target="my.py:make n=10,50,100", against=None, record=replace(BENCH, sweep=swept))
     told = SuiteRan(name="plan", created="", items=(item,), asked=1, interrupted=False)
     assert "an env-step grows as a + b n along n" in markdown.draw(sections(told))
+
+
+def test_a_long_result_takes_no_room_from_the_target() -> None:
+    phase = Phase(path="/".join([WALL, *"abcdefgh" * 10]), calls=1, total_ns=1, mean_ns=1.0, share=1.0)
+    item = Ran(do="profile", target="my.py:make", against=None, record=replace(BENCH, phases=(phase,)))
+    screen = text(sections(SuiteRan(name="plan", created="", items=(item,), asked=1)), width=80)
+    assert "my.py:make" in screen
+    assert "profile" in screen

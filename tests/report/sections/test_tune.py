@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 from support.drawn import text
-from support.shelves import tuned
+from support.shelves import compared, tuned
 
 from hotloop.judge.tune import learnt
 from hotloop.report.kinds.tune import tune
@@ -49,3 +49,11 @@ def test_what_is_learnt_is_told_beside_what_the_present_settings_learn(
     assert word in drawn
     assert "to the present settings' 4.5 of return after 100 env-steps, 2 seeds" in drawn
     assert "--write-floor" not in drawn  # a gate measures no training
+
+
+def test_too_few_rounds_for_an_interval_are_no_number_of_times() -> None:
+    [found] = compared().comparisons
+    untold = replace(found, ratio=None, outcome="cannot tell")
+    drawn = text(tune(replace(tuned(), comparisons=(untold,))), width=110)
+    assert ": cannot tell if it is faster than the present settings" in drawn
+    assert "no interval times" not in drawn

@@ -347,7 +347,11 @@ MEANINGS = {
 def suite(ran: SuiteRan) -> Sections:
     """The table of all items, then the failures and what is left to do."""
     rows = [(item.target, item.do, result(item), verdict(item)) for item in ran.items]
-    columns = (*text_columns("target", "do"), *number_columns("result"), *text_columns("", whole=True))
+    columns = (
+        *text_columns("target", "do", whole=True),
+        *text_columns("result"),
+        *text_columns("", whole=True),
+    )
     return (Note(words=headline(ran)), table(columns, rows), *failures(ran))
 
 
@@ -381,13 +385,17 @@ def growths(swept: Sweep) -> str:
 
 
 def largest_part(record: Record) -> str:
-    """The part that takes most, of those that have no parts themselves."""
-    whole = {phase.path.rpartition("/")[0] for phase in record.phases}
-    parts = [phase for phase in record.phases if phase.path not in whole]
-    if not parts:
+    """Return the part that takes most beside its own parts."""
+    own = {phase.path: phase.share for phase in record.phases}
+    whole = {path.rpartition("/")[0] for path in own}
+    for phase in record.phases:
+        above = phase.path.rpartition("/")[0]
+        if above in own:
+            own[above] -= phase.share
+    if not own:
         return "no phases"
-    most = max(parts, key=lambda phase: phase.share)
-    return f"{most.path} {percent(most.share)}"
+    most = max(own, key=lambda path: own[path])
+    return f"{most}{' itself' if most in whole else ''} {percent(own[most])}"
 
 
 def verdict(item: Ran) -> Words:

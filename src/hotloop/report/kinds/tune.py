@@ -60,11 +60,11 @@ def gain(record: Record, found: Tuning) -> Iterator[Section]:
     """The answer in a sentence: the winner, and how many times as fast it was in turns."""
     if record.comparisons:
         [compared] = record.comparisons
-        faster = f"{ratio_words(compared.ratio)} times as fast as the present settings"
+        faster = f", {ratio_words(compared.ratio)} times as fast as the present settings"
+        if compared.ratio is None:
+            faster = " if it is faster than the present settings"
         tone: Tone = "good" if compared.outcome == "faster" and not found.kept else "warn"
-        yield Note(
-            words=(Span(words(found.winner), strong=True), ": ", Span(compared.outcome, tone), f", {faster}")
-        )
+        yield Note(words=(Span(words(found.winner), strong=True), ": ", Span(compared.outcome, tone), faster))
 
 
 def combinations(found: Tuning, unit: str) -> Iterator[Section]:
