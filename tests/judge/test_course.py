@@ -43,6 +43,17 @@ def test_a_loop_that_waits_for_a_core_longer_and_longer_is_not_getting_slower() 
     assert find_fall(replace(slow, looks=replace(slow.looks, queued_ns=waited))) is None
 
 
+def test_on_a_busy_machine_only_a_fall_that_neighbors_cannot_cause_is_told() -> None:
+    slow, much_slower = (loop(ROWS, slowing=times) for times in (1.3, 3.0))
+    assert find_fall(slow) is not None
+    beside_others = {"load": 8.0, "usable_cores": 2}
+    slow, much_slower = (
+        replace(each, machine={**each.machine, **beside_others}) for each in (slow, much_slower)
+    )
+    assert find_fall(slow) is None
+    assert find_fall(much_slower) is not None
+
+
 def test_memory_that_grows_to_the_end_is_told_with_its_rate() -> None:
     rise = find_rise(loop(ROWS, memory=range(100, 200, 5)))
     assert rise is not None

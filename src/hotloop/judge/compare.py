@@ -14,7 +14,8 @@ from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Outco
 from hotloop.core.record.metadata import Described, own_commit
 from hotloop.core.record.record import CPU_SHARE, ENV_STEPS_PER_S, METHOD, Record, run_id
 from hotloop.core.sources import unlike_sources
-from hotloop.judge.judge import STEAL_SHARE, busy_load, headline, judge
+from hotloop.judge.busy import busy_load
+from hotloop.judge.judge import STEAL_SHARE, headline, judge
 from hotloop.stats.ratio import (
     FEWEST_APART,
     confirms,

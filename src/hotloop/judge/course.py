@@ -7,6 +7,7 @@ from statistics import median
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
+from hotloop.judge.busy import busy_load
 from hotloop.judge.stages import UPDATES_PER_S, speeds_of, views, where
 from hotloop.stats.slope import Slope, slope
 from hotloop.stats.trend import SUSPECT, drift
@@ -15,6 +16,7 @@ LEAST_NS, LEAST_LOOKS = 5_000_000_000, 20  # Of a run, for a trend to be told
 NEEDS = "at least 5 s and 20 windows or rounds"
 
 FALL = 0.1  # Of its speed that a loop must lose
+BUSY_FALL = 0.25  # The same on a busy machine: neighbors slow down even a core that the loop has
 START = 0.2  # Of the looks at memory, that are let by: there caches fill and pools grow
 GROWTH_SHARE, GROWTH_BYTES = 0.02, 4 << 20  # Of the memory, and in bytes: what it must surely grow by
 EVEN = 0.2  # Of its growth, that must come in each half of the looks
@@ -116,9 +118,10 @@ def memory_points(record: Record) -> Points:
 def find_fall(record: Record) -> Fall | None:
     """Return how the speed of a run fell; None if it did not, or too little was seen of it."""
     name, points = speed_points(record)
+    least = FALL if busy_load(record.machine) is None else BUSY_FALL
     # Other work on the machine slows a loop down, too: the speed must fall without that waiting as well.
     if not is_long(points) or not all(
-        falls(speed_points(each)[1]) for each in (record, off_the_queue(record))
+        falls(speed_points(each)[1], least) for each in (record, off_the_queue(record))
     ):
         return None
     speeds = [speed for _, speed in points]
@@ -139,12 +142,12 @@ def find_fall(record: Record) -> Fall | None:
     )
 
 
-def falls(points: Points) -> bool:
-    """Return whether speeds fall steadily, and by more than a trifle."""
+def falls(points: Points, least: float) -> bool:
+    """Return whether speeds fall steadily, and by at least this share."""
     speeds = [speed for _, speed in points]
     third, trend = len(speeds) // 3, drift(speeds)
     ends = median(speeds[:third]), median(speeds[-third:])
-    return trend.p < SUSPECT and trend.change <= -FALL and ends[1] <= (1 - FALL) * ends[0]
+    return trend.p < SUSPECT and trend.change <= -least and ends[1] <= (1 - least) * ends[0]
 
 
 def spans_of(points: Points) -> Iterator[float]:

@@ -12,7 +12,7 @@ from hotloop.core.record.checks import Estimate, Held, Standing
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.profile import STEP, WALL, Phase
 from hotloop.core.record.record import CPU_SHARE, Record
-from hotloop.judge.judge import busy_load
+from hotloop.judge.busy import busy_load
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.ratio import ratio
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
@@ -13,12 +12,12 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import STEP, WALL
 from hotloop.core.record.record import CONTEST, IN_TURNS, Goal, Record
 from hotloop.core.time_tree import ENVIRONMENT
+from hotloop.judge.busy import busy_load
 from hotloop.judge.course import course_notices
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
 
-BUSY_LOAD = 0.5  # Load for each core before the run from which the machine is called busy
 STEAL_SHARE = 0.01
 
 GOVERNORS = (None, "performance")
@@ -255,13 +254,6 @@ def threads_notices(record: Record) -> Iterator[Notice]:
     below = f"{WALL}/{ENVIRONMENT}/"
     if record.method.threads > 1 and any(phase.path.startswith(below) for phase in record.phases):
         yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
-
-
-def busy_load(machine: Mapping[str, Any]) -> float | None:
-    """The load before the run where it was enough to call the machine busy; else None."""
-    load: float | None = machine.get("load")
-    cores = machine.get("usable_cores") or 1
-    return load if load is not None and load > BUSY_LOAD * cores else None
 
 
 def machine_notices(record: Record) -> Iterator[Notice]:

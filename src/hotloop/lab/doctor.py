@@ -15,7 +15,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
 from hotloop.core.packages import install_line
 from hotloop.envs import cuda, native
-from hotloop.judge.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
+from hotloop.judge.busy import BUSY_LOAD
+from hotloop.judge.judge import CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]
 
