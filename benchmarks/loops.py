@@ -23,7 +23,7 @@ from hotloop.lab.loop.run import SAMPLE_S
 from hotloop.loops.run import AnyRun
 from hotloop.loops.sb3 import RunCallback
 from hotloop.probes.resources import reader
-from hotloop.report.kinds.times import times_of
+from hotloop.report.kinds.times import account_of
 from hotloop.stats.ratio import ratio
 
 TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256
@@ -77,7 +77,7 @@ def rows(steps: int) -> dict[str, float]:
     learner = model(steps)
     with hotloop.run("sb3", output=None, say=lambda _: None) as run:
         learner.learn(4 * steps, callback=RunCallback(run))
-    times = times_of(run.record) if run.record else None
+    times = account_of(run.record) if run.record else None
     return {row.path: times.share(row.path) for row in times.rows} if times else {}
 
 

@@ -4,17 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
+from support.records import BENCH, MACHINE, PROFILE, TIMES, bench_with
 
 import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code, notice
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
-from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep
+from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep, describe_times
 from hotloop.core.record.record import Goal, Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import RULES, judge
+from hotloop.lab.profile.tree import step_times
 
 SOURCE = Path(hotloop.__file__).parent
 
@@ -94,9 +95,10 @@ def test_five_percent_in_no_phase_is_allowed_and_more_is_named() -> None:
 
 
 def test_several_threads_are_said_to_split_uncleanly() -> None:
-    timing = replace(TIMING, threads=2)
+    tree = step_times(TIMES, wall_ns=2_500, env_steps=10, threads=2)
     method = replace(PROFILE.method, threads=2)
-    record = replace(PROFILE, method=method, phases=timing.rows(), unaccounted_ns=timing.unaccounted_ns)
+    rest_ns = tree["step"].self_ns
+    record = replace(PROFILE, method=method, phases=describe_times(tree), unaccounted_ns=rest_ns)
     assert codes(record) == ["threads-split"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.cases import loop
 
 from hotloop.core.notices import Code, notice
-from hotloop.core.record.profile import Looks, Stage, phases_of
+from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree, add, grow
 from hotloop.judge.diagnose import Diagnosis, diagnose
@@ -78,7 +78,7 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
             is_declared=is_declared,
             env_steps=sum(counted),
             updates=15,
-            phases=phases_of(whole(part), part),
+            phases=describe_times(whole(part), part),
             unaccounted_ns=whole(part).unaccounted_ns,
         )
         for name, counted, part in zip(names, steps, parts, strict=True)
@@ -87,7 +87,7 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
     record = loop({})
     return replace(
         record,
-        phases=phases_of(whole(every), every),
+        phases=describe_times(whole(every), every),
         work=replace(record.work, env_steps=sum(map(sum, steps)), agent_steps=sum(map(sum, steps))),
         stages=stages,
         looks=Looks(

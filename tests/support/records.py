@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from hotloop.core.record.metadata import Described, PathRan, Work
-from hotloop.core.record.profile import Overhead
+from hotloop.core.record.profile import Overhead, describe_times
 from hotloop.core.record.record import Method, Record
-from hotloop.lab.profile.tree import Timing
+from hotloop.lab.profile.tree import step_times
 from hotloop.stats.summary import with_metrics
 
 MACHINE: dict[str, Any] = {
@@ -23,7 +23,7 @@ MACHINE: dict[str, Any] = {
 TIMES = {"reset": 40, "actions": 200, "observations": 1_600, "rewards": 10, "autoreset": 50, "step": 2_000}
 """Of 10 env-steps with 2 agents each; 100 ns of the step are in no phase."""
 
-TIMING = Timing(wall_ns=2_500, times=TIMES, env_steps=10, threads=1, spreads={}, num_envs=5)
+TIMING = step_times(TIMES, wall_ns=2_500, env_steps=10, threads=1)
 
 PROFILE = with_metrics(
     Record(
@@ -56,8 +56,8 @@ PROFILE = with_metrics(
             "env_steps_per_s": (4.0e6, 4.1e6, 3.9e6, 4.0e6, 4.1e6, 3.9e6, 4.0e6, 4.0e6),
             "agent_steps_per_s": (8.0e6, 8.2e6, 7.8e6, 8.0e6, 8.2e6, 7.8e6, 8.0e6, 8.0e6),
         },
-        phases=TIMING.rows(),
-        unaccounted_ns=TIMING.unaccounted_ns,
+        phases=describe_times(TIMING),
+        unaccounted_ns=TIMING["step"].self_ns,
         overhead=Overhead(ratio=1.012, ci95=(1.001, 1.02), mark_ns=None),
     )
 )

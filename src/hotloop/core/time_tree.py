@@ -8,7 +8,7 @@
 - `async`   the host's clock around work that a GPU may still have to do: not to be trusted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -123,6 +123,18 @@ class TimeTree:
             cpu_ns=cpu_ns,
             children=tuple(row for row in gained if row.calls > 0 or row.total_ns > 0),
         )
+
+    def renamed(self, rename: Callable[[str], str]) -> "TimeTree":
+        """Return the tree with other paths."""
+        return replace(
+            self, path=rename(self.path), children=tuple(row.renamed(rename) for row in self.children)
+        )
+
+    def with_parts(self, path: str, parts: tuple["TimeTree", ...]) -> "TimeTree":
+        """Return the tree with further rows below one of its own, before those that are there."""
+        if self.path == path:
+            return replace(self, children=parts + self.children)
+        return replace(self, children=tuple(row.with_parts(path, parts) for row in self.children))
 
     def with_rests(self, least_ns: float = 0.0) -> "TimeTree":
         """Return the tree with what each row has beyond its parts as the last of them.

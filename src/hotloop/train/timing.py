@@ -12,7 +12,6 @@ events belongs to the region whose work it was. The events are read after the wi
 import ctypes
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,28 +70,27 @@ class Clock:
         wall_ns = now_ns() - self._start_ns
         read = spans.tree() if streamed is None else streamed
         self.stop()
-        return TimeTree(total_ns=wall_ns, children=tuple(map(self._with_phases, read)), how=self.how)
+        tree = TimeTree(total_ns=wall_ns, children=read, how=self.how)
+        calls = next((row.calls for row in tree.walk() if row.path == ENVIRONMENT), 0)
+        return tree.with_parts(ENVIRONMENT, self._phase_rows(calls)) if calls else tree
 
     def stop(self) -> None:
         """Stop looking; a window that has begun is lost."""
         spans.disable()
         watch(None)
 
-    def _with_phases(self, row: TimeTree) -> TimeTree:
-        """Return a row with the world's phases, whose times threads share, right below the environment's."""
-        if row.path != ENVIRONMENT or not row.calls:
-            return replace(row, children=tuple(map(self._with_phases, row.children)))
+    def _phase_rows(self, calls: int) -> tuple[TimeTree, ...]:
+        """The world's phases, whose times threads share."""
         threads = self._batch.spec.threads
-        phases = (
+        return tuple(
             TimeTree(
                 path=f"{ENVIRONMENT}/{name}",
-                calls=row.calls,
+                calls=calls,
                 total_ns=(total - self._phases.get(name, 0)) // threads,
             )
             for name, total in self._batch.phase_totals().items()
             if name != STEP
         )
-        return replace(row, children=(*phases, *row.children))
 
 
 def choose_how(asked: str, device: str) -> How:

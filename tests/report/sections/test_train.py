@@ -8,7 +8,7 @@ from hotloop.cli.live.training import duration
 from hotloop.core.record.comparison import Difference, Validation
 from hotloop.core.record.profile import Phase
 from hotloop.core.time_tree import CALL, LARGEST, REST, TimeTree, grow, tree_text
-from hotloop.report.kinds.times import times_of
+from hotloop.report.kinds.times import account_of
 from hotloop.report.kinds.train import train, tree
 
 TIMES = TimeTree(
@@ -81,8 +81,8 @@ def trained_record(**more: object):  # type: ignore[no-untyped-def]
 
 
 def test_a_record_has_the_tree_it_was_made_from() -> None:
-    assert times_of(trained_record()) == replace(TIMES, calls=1, how="events")
-    assert times_of(BENCH) is None
+    assert account_of(trained_record()) == replace(TIMES, calls=1, how="events")
+    assert account_of(BENCH) is None
 
 
 def test_the_speed_of_a_run_is_its_steps_over_its_wall() -> None:

@@ -159,7 +159,7 @@ class Phase(Spread):
         return self.cpu_ns / self.total_ns if self.cpu_ns is not None and self.total_ns > 0 else None
 
 
-def phases_of(
+def describe_times(
     tree: TimeTree,
     rounds: Sequence[TimeTree] = (),
     spreads: Mapping[str, Spread] | None = None,
@@ -191,7 +191,7 @@ def phases_of(
     return tuple(phases)
 
 
-def tree_of(phases: Iterable[Phase], how: How = "sync") -> TimeTree | None:
+def read_times(phases: Iterable[Phase], how: How = "sync") -> TimeTree | None:
     """Return the tree of the rows that a record keeps below its wall; None if nothing was timed."""
     rows = [
         TimeTree(

@@ -12,7 +12,7 @@ from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
-from hotloop.core.record.profile import Finding, Overhead, Pauses, phases_of
+from hotloop.core.record.profile import Finding, Overhead, Pauses, describe_times
 from hotloop.core.record.record import Method, Record, Resources, new_record
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
@@ -180,8 +180,8 @@ def phases(
     """Return the rows of all windows, and beside them those of other threads."""
     if times is None:
         return {}
-    beside = phases_of(replace(times, children=threads), root=THREADS)[1:]
-    rows = phases_of(replace(times, calls=1), windows)
+    beside = describe_times(replace(times, children=threads), root=THREADS)[1:]
+    rows = describe_times(replace(times, calls=1), windows)
     return {"phases": rows + beside, "unaccounted_ns": times.unaccounted_ns}
 
 

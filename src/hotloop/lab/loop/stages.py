@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hotloop.core.record.profile import Looks, Stage, phases_of
+from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.time_tree import TimeTree, add
 from hotloop.judge.stages import find_changes
 from hotloop.lab.loop.windows import MOST_ROUNDS, STEPS, UPDATES, LoopLook
@@ -80,7 +80,7 @@ def describe_stages(stages: Sequence[StageLooks]) -> Iterator[Stage]:
                 is_declared=stage.is_declared,
                 env_steps=stage.counted(STEPS),
                 updates=stage.counted(UPDATES),
-                phases=phases_of(replace(times, calls=1), few(rounds)),
+                phases=describe_times(replace(times, calls=1), few(rounds)),
                 unaccounted_ns=times.unaccounted_ns,
             )
 

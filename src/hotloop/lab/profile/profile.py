@@ -5,7 +5,7 @@ Throughput comes from the clean one, the account of the time from the other. Wha
 follows: the profile before is compared with, and each probe looks in a pass of its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -20,10 +20,11 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.profile import Phase, Spread
+from hotloop.core.record.profile import PYTHON, Phase, Spread, describe_times
 from hotloop.core.record.record import Record
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree, add
 from hotloop.core.turn_clock import Stretch, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
@@ -64,7 +65,7 @@ from hotloop.lab.profile import trace
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.profile.record import CLEAN, WATCHED, Account, Pairs, loop_remarks, record_of
 from hotloop.lab.profile.trace import Tracer
-from hotloop.lab.profile.tree import LOOP, Timing, Tree
+from hotloop.lab.profile.tree import LOOP, loop_times, of_env_step, step_times
 from hotloop.lab.profile.watch import Watch
 from hotloop.lab.sim.games import counted_games, rounds_for_games, with_games
 from hotloop.lab.sim.seated import Seated, is_seated
@@ -317,7 +318,8 @@ class StepView:
         self._times = Tally(lambda: batch.phase_totals() | beside(batch))
         self._work = Tally(lambda: batch.counters)
         self._wall_ns = 0
-        self._rounds: list[tuple[int, Mapping[str, int]]] = []
+        self._tree = TimeTree(total_ns=0)
+        self._rounds: list[TimeTree] = []
 
     @property
     def mark_ns(self) -> float | None:
@@ -342,21 +344,25 @@ class StepView:
         self._wall_ns += wall_ns
         self._times.note()
         self._work.note()
-        self._rounds.append((self._wall_ns, self._times.gained))
-
-    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
-        settings = self._batch.spec.settings
-        timing = Timing(
+        settings, before = self._batch.spec.settings, self._tree
+        self._tree = step_times(
+            self._times.gained,
             wall_ns=self._wall_ns,
-            times=self._times.gained,
             env_steps=self._work.gained["env_steps"],
             threads=settings.threads,
-            spreads=spreads,
-            num_envs=settings.num_envs,
-            rounds=self._rounds,
             beside=tuple(beside(self._batch)),
         )
-        return timing.rows(), timing.unaccounted_ns
+        self._rounds.append(self._tree - before)
+
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
+        num_envs, has_others = self._batch.spec.settings.num_envs, bool(beside(self._batch))
+        # Of single calls only the engine's part is known: what Python took has the others' in it.
+        known = {
+            path: of_env_step(spread, num_envs)
+            for path, spread in spreads.items()
+            if path != PYTHON or not has_others
+        }
+        return describe_times(self._tree, self._rounds, known), self._tree["step"].self_ns
 
     def remarks(self) -> Sequence[Notice]:
         return ()
@@ -367,7 +373,9 @@ class LoopView:
 
     def __init__(self, subject: Subject, player: Subject, functions: Sequence[Function]) -> None:
         self._subject, self._player, self._functions = subject, player, functions
-        self._tree = Tree(subject)
+        self._turns: list[TimeTree] = []
+        """Of the round that is under way."""
+        self._rounds: list[TimeTree] = []
         self._wall_ns = 0
         """Of the last stretch."""
 
@@ -382,7 +390,7 @@ class LoopView:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
             took = timed(partial(self.turn, watch, actions))
-        self._tree.add(spans.tree(), self._wall_ns, len(actions), native)
+        self._turns.append(loop_times(self._subject, spans.tree(), self._wall_ns, len(actions), native))
         return took
 
     def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
@@ -393,14 +401,19 @@ class LoopView:
         return ns
 
     def note(self, wall_ns: int) -> None:
-        """The tree has the times already."""
-        self._tree.end_round()
+        """A round is over: the turns since the last one are its own."""
+        self._rounds.append(self._tree_of(self._turns))
+        self._turns = []
+
+    def _tree_of(self, turns: Iterable[TimeTree]) -> TimeTree:
+        return add(turns) or TimeTree(total_ns=0)
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
-        return self._tree.rows(spreads), self._tree.unaccounted_ns
+        tree = self._tree_of([*self._rounds, *self._turns])
+        return describe_times(tree, self._rounds, spreads), tree.self_ns
 
     def remarks(self) -> Sequence[Notice]:
-        return loop_remarks(self._subject, self._functions, self._tree)
+        return loop_remarks(self._subject, self._functions, self._tree_of([*self._rounds, *self._turns]))
 
 
 class PassSide:

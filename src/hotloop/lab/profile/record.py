@@ -1,5 +1,6 @@
 """From a profile to its record: the clean side's speed, the watched side's account, and what it cost."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.profile import Overhead, Phase, Slow
 from hotloop.core.record.record import Record
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
@@ -16,7 +18,6 @@ from hotloop.lab.measure.loop import Samples
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
 from hotloop.lab.measure.sides import Side, Turn
-from hotloop.lab.profile.tree import Tree
 from hotloop.stats.intervals import FEWEST
 
 CLEAN, WATCHED = "clean", "watched"
@@ -126,18 +127,20 @@ def host_timer(spec: Spec) -> list[Notice]:
     ]
 
 
-def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) -> list[Notice]:
+def loop_remarks(subject: Subject, functions: Sequence[Function], tree: TimeTree) -> list[Notice]:
     """What was named and never called, and what was waited for."""
+    shares = defaultdict[str, float](float)
+    for row in tree.rows:
+        shares[row.name] += row.total_ns / max(tree.total_ns, 1)
     said = [
         notice(Code.NEVER_CALLED, function=function.name)
         for function in functions
-        if tree.wall_ns and not any(map(tree.has, function.rows))
+        if tree.total_ns and not any(name in shares for name in function.rows)
     ]
-    workers = subject.workers
-    waited = tree.share(WAIT)
+    workers, waited = subject.workers, shares[WAIT]
     if workers is not None and waited > WAITING_SHARE:
         worker, last = workers.slowest
-        skew = tree.share(SLOWEST)
+        skew = shares[SLOWEST]
         if skew < UNEVEN_SHARE * waited:
             said.append(notice(Code.IDLE_WORKERS, share=waited))
         else:

@@ -1,19 +1,19 @@
 """Rows that add up: the tree of a watched loop, and the phases of a native step."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 
-from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Spread
-from hotloop.core.time_tree import TimeTree
+from hotloop.core.record.profile import WALL, Spread
+from hotloop.core.time_tree import TimeTree, join
 from hotloop.envs.foreign.spec import ENV_STEP
 from hotloop.envs.subject import Subject
 
 LOOP = "loop"
 """The span around one turn."""
 
-ELSE = f"{WALL}/everything else"
+OTHER = "everything else"
 """What the loop does beside the env and the policy: Python, and the counting of work."""
+
+ELSE = f"{WALL}/{OTHER}"
 
 PhaseTimes = Mapping[str, int]
 """Phase to ns, with `step` for the whole of it, as a batch reports them."""
@@ -36,161 +36,55 @@ def is_step_of(parent: str, path: str) -> bool:
     return above == parent and name.endswith(".step") and name != "envs.step"
 
 
-class Tree:
-    """Rows by path, from `wall` inwards; what other threads did side by side is not among them."""
+def loop_times(
+    subject: Subject, tops: Iterable[TimeTree], wall_ns: int, calls: int, native_before: Mapping[str, int]
+) -> TimeTree:
+    """Return the rows of one turn of a loop: its spans, and below its step what an env times itself.
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._totals: dict[str, list[int]] = {}
-        """Path to calls and ns."""
-        self._rounds: list[Mapping[str, int]] = []
-        """Path to ns at the end of each round, since the beginning."""
-        self.wall_ns = self.loop_ns = self.else_ns = self.calls = 0
-
-    def add(
-        self, tops: Iterable[TimeTree], wall_ns: int, calls: int, native_before: Mapping[str, int]
-    ) -> None:
-        """Take in one turn: its spans, its wall time, and what native phases had taken before it."""
-        self.wall_ns += wall_ns
-        self.calls += calls
-        for top in tops:
-            if top.path == LOOP:
-                self.loop_ns += top.total_ns
-                self.else_ns += top.self_ns
-                for row in (each for child in top.children for each in child.walk()):
-                    self._count(WALL + row.path.removeprefix(LOOP), row.calls, row.total_ns)
-        self._add_native(calls, native_before)
-
-    def _add_native(self, calls: int, before: Mapping[str, int]) -> None:
-        gained = {name: ns - before.get(name, 0) for name, ns in self._subject.phase_totals().items()}
-        log = self._subject.step_log()
-        if not gained or log is None:
-            return
-        place = native_place(self._totals, log.whole)
-        if log.whole:
-            self._count(place, calls, gained.pop("step"))
-        for name, ns in gained.items():
-            self._count(f"{place}/{name}", calls, ns // self._subject.spec.threads)
-
-    def _count(self, path: str, calls: int, ns: int) -> None:
-        row = self._totals.setdefault(path, [0, 0])
-        row[0] += calls
-        row[1] += ns
-
-    def end_round(self) -> None:
-        """A round is over: what was added since the last one is its own."""
-        self._rounds.append({path: ns for path, (_, ns) in self._all().items()})
-
-    def _all(self) -> dict[str, list[int]]:
-        return {WALL: [self.calls, self.wall_ns], **self._totals, ELSE: [self.calls, self.else_ns]}
-
-    @property
-    def unaccounted_ns(self) -> int:
-        """What the wall has beyond the loop: the instrument's own beginning and end."""
-        return self.wall_ns - self.loop_ns
-
-    def share(self, name: str) -> float:
-        """Of the wall time, of all rows of a name."""
-        ns = sum(ns for path, (_, ns) in self._totals.items() if path.rpartition("/")[2] == name)
-        return ns / self.wall_ns if self.wall_ns else 0.0
-
-    def has(self, name: str) -> bool:
-        return any(path.rpartition("/")[2] == name for path in self._totals)
-
-    def rows(self, spreads: Mapping[str, Spread]) -> tuple[Phase, ...]:
-        """The whole first, then parents before their children."""
-        return tuple(
-            self._row(path, calls, ns, spreads.get(path, Spread(path=path, calls=0)))
-            for path, (calls, ns) in self._all().items()
-        )
-
-    def _row(self, path: str, calls: int, ns: int, spread: Spread) -> Phase:
-        return Phase(
-            path=path,
-            calls=calls,
-            total_ns=ns,
-            mean_ns=ns / calls if calls else 0.0,
-            p50_ns=spread.p50_ns,
-            p95_ns=spread.p95_ns,
-            p99_ns=spread.p99_ns,
-            max_ns=spread.max_ns,
-            share=ns / self.wall_ns,
-            rounds_ns=gained([each.get(path, 0) for each in self._rounds]),
-        )
+    `native_before` is what native phases had taken before the turn. Other threads are not in it.
+    """
+    loops = [top for top in tops if top.path == LOOP]
+    rows = [
+        row.renamed(lambda path: path.removeprefix(f"{LOOP}/")) for loop in loops for row in loop.children
+    ]
+    rest = TimeTree(path=OTHER, calls=calls, total_ns=sum(loop.self_ns for loop in loops))
+    tree = TimeTree(calls=calls, total_ns=wall_ns, children=(*rows, rest))
+    gained = {name: ns - native_before.get(name, 0) for name, ns in subject.phase_totals().items()}
+    log = subject.step_log()
+    if not gained or log is None:
+        return tree
+    step = native_place((f"{WALL}/{row.path}" for row in tree.rows), "").removeprefix(f"{WALL}/")
+    place, threads = join(step, log.whole) if log.whole else step, subject.spec.threads
+    whole_ns = gained.pop("step") if log.whole else 0
+    parts = tuple(
+        TimeTree(path=f"{place}/{name}", calls=calls, total_ns=ns // threads) for name, ns in gained.items()
+    )
+    if log.whole:
+        parts = (TimeTree(path=place, calls=calls, total_ns=whole_ns, children=parts),)
+    return tree.with_parts(step, parts)
 
 
-def gained(totals: Sequence[int]) -> tuple[int, ...]:
-    """What was added from each total to the next, from zero on."""
-    return tuple(after - before for before, after in pairwise([0, *totals]))
+def step_times(
+    times: PhaseTimes, *, wall_ns: int, env_steps: int, threads: int, beside: Sequence[str] = ()
+) -> TimeTree:
+    """Return the rows of a batch's own steps: its phases, what is beside its engine, and Python.
+
+    Threads work on a step side by side, so a phase's time is its mean over them. Of `times`, those named by
+    `beside` are what a step does beside its engine, in the thread that steps: a log.
+    """
+
+    def row(path: str, ns: int, children: tuple[TimeTree, ...] = ()) -> TimeTree:
+        return TimeTree(path=path, calls=env_steps, total_ns=ns, children=children)
+
+    inside = {name: ns for name, ns in times.items() if name not in ("step", *beside)}
+    phases = tuple(row(f"step/{name}", ns // threads) for name, ns in inside.items())
+    step = row("step", times["step"], phases)
+    others = tuple(row(name, times[name]) for name in beside)
+    python = row("python", wall_ns - step.total_ns - sum(other.total_ns for other in others))
+    return row("", wall_ns, (python, *others, step))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """What the instrumented passes measured."""
-
-    wall_ns: int
-    times: PhaseTimes
-    env_steps: int
-    threads: int
-    """Threads work on a step side by side, so a phase's time is its mean over them."""
-    spreads: Mapping[str, Spread]
-    """Path to how single batch calls varied."""
-    num_envs: int
-    """Env-steps of one such call."""
-    rounds: Sequence[tuple[int, PhaseTimes]] = ()
-    """Wall ns and times at the end of each round, since the beginning."""
-    beside: Sequence[str] = ()
-    """Of the times, what a step does beside its engine, in the thread that steps: a log."""
-
-    @property
-    def phases(self) -> dict[str, int]:
-        """Phase to ns, which the threads shared."""
-        inside = {name: ns for name, ns in self.times.items() if name not in ("step", *self.beside)}
-        return {name: ns // self.threads for name, ns in inside.items()}
-
-    @property
-    def unaccounted_ns(self) -> int:
-        """What the step has beyond its phases; negative only where clocks disagree."""
-        return self.times["step"] - sum(self.phases.values())
-
-    def rows(self) -> tuple[Phase, ...]:
-        """Draw up the account, the whole first."""
-        step_ns = self.times["step"]
-        walls, steps = [wall for wall, _ in self.rounds], self._series("step")
-        others = [self._series(name) for name in self.beside]
-        python = [wall - sum(known) for wall, *known in zip(walls, steps, *others, strict=True)]
-        python_ns = self.wall_ns - step_ns - sum(self.times[name] for name in self.beside)
-        inside = (
-            self._row(f"{STEP}/{name}", ns, [each // self.threads for each in self._series(name)])
-            for name, ns in self.phases.items()
-        )
-        return (
-            self._row(WALL, self.wall_ns, walls),
-            self._row(PYTHON, python_ns, python),
-            *(self._row(f"{WALL}/{name}", self.times[name], self._series(name)) for name in self.beside),
-            self._row(STEP, step_ns, steps),
-            *inside,
-        )
-
-    def _series(self, name: str) -> list[int]:
-        return [times.get(name, 0) for _, times in self.rounds]
-
-    def _row(self, path: str, total_ns: int, totals: Sequence[int]) -> Phase:
-        # Of single calls only the engine's part is known: what Python took has the others' in it.
-        unknown = path == PYTHON and self.beside
-        spread = Spread(path=path, calls=0) if unknown else self.spreads.get(path, Spread(path=path, calls=0))
-        return Phase(
-            path=path,
-            calls=self.env_steps,
-            total_ns=total_ns,
-            mean_ns=total_ns / max(self.env_steps, 1),
-            p50_ns=self._of_env_step(spread.p50_ns),
-            p95_ns=self._of_env_step(spread.p95_ns),
-            p99_ns=self._of_env_step(spread.p99_ns),
-            max_ns=self._of_env_step(spread.max_ns),
-            share=total_ns / self.wall_ns,
-            rounds_ns=gained(totals),
-        )
-
-    def _of_env_step(self, call_ns: float | None) -> float | None:
-        return None if call_ns is None else call_ns / self.num_envs
+def of_env_step(spread: Spread, num_envs: int) -> Spread:
+    """Return how calls of a batch varied, as times of one of its env-steps."""
+    p50, p95, p99, largest = (None if ns is None else ns / num_envs for ns in spread.points)
+    return Spread(path=spread.path, calls=spread.calls, p50_ns=p50, p95_ns=p95, p99_ns=p99, max_ns=largest)

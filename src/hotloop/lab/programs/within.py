@@ -11,7 +11,7 @@ from typing import Any
 from hotloop.core import spans
 from hotloop.core.probe import Obstacle
 from hotloop.core.record import stacks
-from hotloop.core.record.profile import Finding, Phase, Table, phases_of
+from hotloop.core.record.profile import Finding, Phase, Table, describe_times
 from hotloop.core.record.stacks import Stack, place
 from hotloop.core.time_tree import TimeTree, grow, merge
 from hotloop.probes import cprofile, memory, samples
@@ -146,4 +146,4 @@ def phases(room: Path, wall_ns: int) -> tuple[Phase, ...]:
     tops = grow(merge(read))
     rest_ns = max(0, wall_ns - sum(top.total_ns for top in tops))
     rest = TimeTree(path=ELSE, calls=1, total_ns=rest_ns)
-    return phases_of(TimeTree(calls=1, total_ns=wall_ns, children=(*tops, rest)))
+    return describe_times(TimeTree(calls=1, total_ns=wall_ns, children=(*tops, rest)))

@@ -13,6 +13,7 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record.profile import describe_times
 from hotloop.core.record.record import (
     CONTEST,
     CPU_SHARE,
@@ -33,7 +34,7 @@ from hotloop.lab.measure.policy import RANDOM, acting
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.measure.work import Tally
-from hotloop.lab.profile.tree import LOOP, Tree
+from hotloop.lab.profile.tree import LOOP, loop_times
 from hotloop.lab.sim.games import Stretches, counted_games, split_of, values_of
 from hotloop.lab.sim.seated import Seated, as_game, is_seated
 from hotloop.lab.sim.sim import SimSettings
@@ -218,7 +219,7 @@ def split_again(target: Target, asked: SimSettings, wall_ns: int) -> dict[str, t
         subject.reset()
         play_one(subject, ENDLESS_STEPS)
         subject.reset()
-        tree, begin = Tree(subject), now_ns()
+        begin = now_ns()
         spans.enable()
         try:
             for _ in range(asked.episodes):
@@ -228,8 +229,7 @@ def split_again(target: Target, asked: SimSettings, wall_ns: int) -> dict[str, t
             took_ns = now_ns() - begin
         finally:
             spans.disable()
-        tree.add(spans.tree(), took_ns, 1, {})
-        parts = split_of(tree.rows({}), subject)
+        parts = split_of(describe_times(loop_times(subject, spans.tree(), took_ns, 1, {})), subject)
     return {name: (ns * wall_ns / took_ns,) for name, (ns,) in parts.items()}
 
 

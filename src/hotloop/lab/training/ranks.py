@@ -202,10 +202,4 @@ def named(times: TimeTree, ranks: "Ranks") -> TimeTree:
     if not ranks.several:
         return times
     slowest = f"{WAITING}, most on rank {ranks.slowest()}"
-
-    def renamed(row: TimeTree) -> TimeTree:
-        return replace(
-            row, path=row.path.replace(WAITING, slowest), children=tuple(map(renamed, row.children))
-        )
-
-    return renamed(times)
+    return times.renamed(lambda path: path.replace(WAITING, slowest))

@@ -11,7 +11,7 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.profile import phases_of
+from hotloop.core.record.profile import describe_times
 from hotloop.core.record.record import OUTCOME, Method, Record, Resources, run_id
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.time_tree import TimeTree, add
@@ -279,7 +279,7 @@ def phases(times: TimeTree | None, windows: Sequence[TimeTree]) -> dict[str, Any
     """The account of all windows; nothing where nothing was timed."""
     if times is None:
         return {}
-    rows = phases_of(replace(times, calls=1), windows[-MOST_ROUNDS:])
+    rows = describe_times(replace(times, calls=1), windows[-MOST_ROUNDS:])
     return {"phases": rows, "unaccounted_ns": times.unaccounted_ns}
 
 

@@ -1,7 +1,7 @@
 """Programs: what whole runs took, and which of several is faster."""
 
 from hotloop.core.record.comparison import A, Comparison
-from hotloop.core.record.profile import tree_of
+from hotloop.core.record.profile import read_times
 from hotloop.core.record.record import Metric, Record
 from hotloop.report.facts import Rows, by_spread, origin
 from hotloop.report.kinds.compare import comparisons, ratio_words, verdict_words
@@ -165,7 +165,7 @@ def profile(record: Record) -> Sections:
 
 def spans(record: Record) -> Section:
     """The program's own spans, and what is in none."""
-    tree = tree_of(record.phases)
+    tree = read_times(record.phases)
     if tree is None:
         return Note(words="no time was accounted for")
     columns: dict[str, Cell] = {

@@ -10,7 +10,7 @@ from hotloop.judge.stages import views
 from hotloop.report.facts import Rows, origin
 from hotloop.report.kinds.findings import resources
 from hotloop.report.kinds.profile import keys
-from hotloop.report.kinds.times import Cell, calls_of, draw_account, of_wall, times_of
+from hotloop.report.kinds.times import Cell, account_of, calls_of, draw_account, of_wall
 from hotloop.report.section import (
     Chapter,
     Lines,
@@ -42,7 +42,7 @@ def run_text(record: Record) -> str:
     for each in stages or (record,):
         lines += [stage_line(each)] if stages else []
         lines += [f"  {text}" for _, text in speeds(each)]
-        times = times_of(each)
+        times = account_of(each)
         lines += [tree_text(times, each.work.updates)] if times else []
     lines += [f"! {notice.text}; {notice.remedy}" for notice in record.notices]
     return "\n".join(lines)
@@ -101,7 +101,7 @@ def results(record: Record) -> Rows:
 
 def tree(record: Record) -> Sections:
     """Draw the tree of one update; of the whole run if no update was counted."""
-    times = times_of(record)
+    times = account_of(record)
     if times is None:
         return (Note(words="No time was accounted for."),)
     turns, is_clocked = max(record.work.updates, 1), any(row.on_core is not None for row in times.walk())

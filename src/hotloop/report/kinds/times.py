@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from hotloop.core.record.profile import tree_of
+from hotloop.core.record.profile import read_times
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import HOW, LARGEST, WHOLE, How, TimeTree, caption
 from hotloop.report.section import Branch, Note, Section, Span, Tree
@@ -53,7 +53,7 @@ def draw_account(title: str, tree: TimeTree, columns: Mapping[str, Cell]) -> tup
     return rows, Note(words=Span(caption(tree), "dim"))
 
 
-def times_of(record: Record) -> TimeTree | None:
+def account_of(record: Record) -> TimeTree | None:
     """Return the tree that a run or a training keeps; None if nothing was timed."""
     last: dict[str, How] = {how: how for how in HOW}
-    return tree_of(record.phases, last.get(record.method.clock.rpartition(" ")[2], "sync"))
+    return read_times(record.phases, last.get(record.method.clock.rpartition(" ")[2], "sync"))

@@ -8,7 +8,7 @@ from hotloop.core.time_tree import TimeTree
 from hotloop.judge.stages import views
 from hotloop.report.facts import Rows, origin, path_line, title
 from hotloop.report.kinds.findings import gpus
-from hotloop.report.kinds.times import Cell, calls_of, draw_account, of_wall, times_of
+from hotloop.report.kinds.times import Cell, account_of, calls_of, draw_account, of_wall
 from hotloop.report.section import Curve, Facts, Section, Sections, Span, facts
 from hotloop.report.units import count, speed, speed_interval
 
@@ -23,8 +23,8 @@ COLUMNS: dict[str, Cell] = {
 
 def train(record: Record) -> Sections:
     """What a run came to, and where its time went."""
-    times = times_of(record)
-    stages = [(str(each.label), times_of(each)) for each in views(record)]
+    times = account_of(record)
+    stages = [(str(each.label), account_of(each)) for each in views(record)]
     trees = [section for name, part in stages if part for section in tree(part, name)]
     return title(record), about(record), *(trees or (tree(times, "all windows") if times else ()))
 

@@ -19,7 +19,7 @@ from hotloop.report.facts import machine_line
 from hotloop.report.kinds import slow
 from hotloop.report.kinds.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.kinds.record import record_panels, record_sections
-from hotloop.report.kinds.times import times_of
+from hotloop.report.kinds.times import account_of
 from hotloop.report.page.overview import state
 from hotloop.report.page.shelf import Entry
 from hotloop.report.page.trend import Curve, Plot, Value, figure, plots
@@ -71,7 +71,7 @@ def wide(picture: str) -> str:
 def shares(record: Record) -> dict[str, float]:
     """The rows right below the whole, and what is left over."""
     if record.kind in ("train", "run"):
-        times = times_of(record)
+        times = account_of(record)
         found = {each.name: times.share(each.path) for each in times.children} if times else {}
     elif is_tree(record):
         found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
