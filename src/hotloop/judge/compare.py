@@ -428,7 +428,8 @@ def conclude(
         noise=evidence.noise,
         second=evidence.second,
         others=(*evidence.others, *evidence.fresh),
-        cpu=evidence.cpu,
+        # What still runs when a turn ends is in no turn.
+        cpu=None if max(evidence.late) > LATE_SHARE else evidence.cpu,
         per_work=per_work,
         visible=visible(ratio, band) if ratio else None,
         more_pairs=more_pairs(ratio, band) if ratio and found == "cannot tell" else None,

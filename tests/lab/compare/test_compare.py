@@ -168,11 +168,15 @@ def test_work_that_goes_on_after_the_step_forbids_a_verdict_and_is_told():
     def late(turn):
         return turn._replace(cpu_ns=turn.ns * 3, late_ns=turn.ns * 2)
 
+    def whole(turn):
+        return turn._replace(cpu_ns=turn.ns)
+
     b = FakeContender("b", steady(10), spoil=late)
-    record = result(FakeContender("a", steady(100)), b)
+    record = result(FakeContender("a", steady(100), spoil=whole), b)
     assert record.comparisons[0].outcome == "cannot tell"
     why = "work goes on after steps have returned: 0% of A's CPU time and 67% of B's"
     assert record.comparisons[0].why == why
+    assert record.comparisons[0].cpu is None, "what still ran when its turn ended is in no turn"
     assert "background" not in {each.code for each in record.notices}, "late work is no core of the loop's"
 
 
