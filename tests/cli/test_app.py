@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from hotloop.cli import app
+from hotloop import options
 from hotloop.cli.app import commands
 from hotloop.core.code import version
 from hotloop.core.errors import ExitCode
+from hotloop.options.commands import HOMES, PROGRAMS, options_of
+from hotloop.options.option import Options
 
 COMMANDS = sorted(commands())
 
@@ -30,7 +32,7 @@ def test_help_lists_every_command_and_every_exit_code(hotloop: Callable[..., Any
 def test_every_command_teaches_by_example_and_has_json(hotloop: Callable[..., Any], name: str) -> None:
     said = hotloop(name, "--help")
     assert said.code == ExitCode.FINE
-    examples = import_module(f"hotloop.cli.commands.{name}").EXAMPLES
+    examples = options_of(name).examples
     assert examples
     assert any(shlex.split(example)[:2] == ["hotloop", name] for example in examples)
     for part in (*examples, "--json"):
@@ -55,22 +57,38 @@ print(sorted({"numpy", "torch", "psutil"} & set(sys.modules)), file=sys.stderr)
     assert done.stderr == "[]\n"
 
 
-def test_a_command_is_a_file_with_a_function_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "verbs").mkdir()
-    files = {
-        "__init__": "",
-        "bench": "def bench(): ...",
-        "_shared": "raise RuntimeError('never looked into')",
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_options_and_a_function_of_its_name(name: str) -> None:
+    assert callable(getattr(import_module(f"hotloop.cli.commands.{name}"), name))
+    assert issubclass(options_of(name), Options)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_command_for_programs_has_options_and_a_function_of_its_name(name: str) -> None:
+    assert callable(getattr(import_module(f"hotloop.cli.programs.{name}"), name))
+    assert issubclass(options_of(name, program=True), Options)
+
+
+def test_no_options_and_no_commands_are_forgotten() -> None:
+    folder = Path(options.__file__).parent
+    assert {*HOMES.values()} | {"__init__", "commands", "option", "shared"} == {
+        each.stem for each in folder.glob("*.py")
     }
-    for name, text in files.items():
-        (tmp_path / "verbs" / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(app, "COMMANDS", "verbs")
-    assert [(name, function.__name__) for name, function in commands().items()] == [("bench", "bench")]
-    for name in ("verbs", "verbs.bench"):
-        sys.modules.pop(name)
+
+
+def test_the_help_of_all_commands_imports_options_and_core_alone() -> None:
+    code = """
+import sys
+import hotloop
+before = set(sys.modules)
+from hotloop.cli.main import main
+assert main(["--help"]) == 0
+ours = [name for name in set(sys.modules) - before if name.startswith("hotloop.")]
+print(sorted({name.split(".")[1] for name in ours} - {"cli", "core", "options", "probes"}), file=sys.stderr)
+print(len(ours) <= 70, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\nTrue\n"
 
 
 def test_help_imports_no_probe() -> None:
@@ -137,5 +155,5 @@ def test_the_lines_for_a_shell_are_shown_and_nonsense_is_refused(
 def test_what_exits_without_a_shell_asking_is_no_success(
     hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotloop.cli.commands.doctor.doctor", lambda: sys.exit(0))
+    monkeypatch.setattr("hotloop.cli.commands.doctor.doctor", lambda _: sys.exit(0))
     assert hotloop("doctor").code == ExitCode.FAULT

@@ -10,14 +10,15 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
-from hotloop.cli.app import DASHES, commands, programs
-from hotloop.cli.flags import QUICK, THOROUGH
+from hotloop.cli.app import DASHES, commands, make_command
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
 from hotloop.core.registry import worlds
 from hotloop.core.settings import describe
 from hotloop.core.world import World
 from hotloop.envs.spec import BatchSettings
+from hotloop.options.bench import QUICK, THOROUGH
+from hotloop.options.commands import PROGRAMS
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 
@@ -39,7 +40,8 @@ SETTINGS = {
 
 
 def flags_of(command: str, *, program: bool = False) -> set[str]:
-    parameters = inspect.signature((programs if program else commands)()[command]).parameters.values()
+    function = make_command(command, () if program else None)
+    parameters = inspect.signature(function).parameters.values()
     return {f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY} | {"--help"}
 
 
@@ -87,7 +89,7 @@ def test_every_command_and_flag_exists(page: Path) -> None:
 @every_page
 def test_every_flag_by_itself_belongs_to_something(page: Path) -> None:
     known = set.union(
-        script_flags(), *map(flags_of, commands()), *(flags_of(each, program=True) for each in programs())
+        script_flags(), *map(flags_of, commands()), *(flags_of(each, program=True) for each in PROGRAMS)
     )
     alone = {span for span in spans(page) if re.fullmatch(r"--[a-z][\w-]*", span)}
     assert alone <= known

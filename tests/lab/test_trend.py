@@ -14,7 +14,8 @@ from hotloop.core.target import Target
 from hotloop.judge.history import histories
 from hotloop.lab.measure.loop import Length, Samples
 from hotloop.lab.measure.sides import Turn
-from hotloop.lab.trend import MOST_COMMITS, Asked, commits_since, grouped_times, trend
+from hotloop.lab.trend import MOST_COMMITS, commits_since, grouped_times, trend
+from hotloop.options.bench import BenchOptions
 from hotloop.report.kinds.overview import trend as sections
 from hotloop.report.terminal import draw
 
@@ -23,16 +24,21 @@ OTHER = ENV.replace("float(action)", "float(action) + 1.0")
 MISSING = "import no_such_module_anywhere\n"
 
 
+@pytest.fixture(autouse=True)
+def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotloop.options.bench.TREND_S", 0.1)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
 
 
 def measured(project: Project, since: str, said: list[str] | None = None, **more: Any) -> list[Record]:
-    usual: dict[str, Any] = {"every": 1, "seconds": 0.1, "build": "true"}
-    asked = Asked(since=since, **usual | more)
+    usual: dict[str, Any] = {"every": 1, "build": "true"}
+    options = BenchOptions(target="env.py:make", since=since, **usual | more)
     say = (said if said is not None else []).append
-    return trend(Target("env.py:make"), asked, say=say, project=project.root)
+    return trend(Target("env.py:make"), options, say=say, project=project.root)
 
 
 def screen(records: Sequence[Record]) -> str:

@@ -1,18 +1,20 @@
-"""The commands as one typer application."""
+"""The commands as one typer application, derived from the options of each."""
 
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from hotloop.cli.isolated import guarded, isolated
+from hotloop.cli.child import execute
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.registry import modules
+from hotloop.options.commands import HOMES, PROGRAMS, options_of
+from hotloop.options.option import Option, Options, describe
+from hotloop.options.shared import ProcessOptions
 
 CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
@@ -22,12 +24,6 @@ key=value says what to measure (agents=24 num_envs=64); --flags say how to measu
 
 Exit codes: {CODES}.
 """
-
-COMMANDS = "hotloop.cli.commands"
-"""Every module of it has a function of its own name, which is the command."""
-
-PROGRAMS = "hotloop.cli.programs"
-"""The same for commands that a program can be given to, after the dashes."""
 
 DASHES = "--"
 
@@ -39,6 +35,8 @@ COMPLETION_FLAGS = ("--show-completion", "--install-completion")
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 """The base of typer's usage errors, which comes from click or from typer's own copy of it."""
 
+Command = Callable[..., int]
+
 
 def run(argv: Sequence[str]) -> int:
     """Hand the words to their command, which returns its own exit code."""
@@ -48,19 +46,19 @@ def run(argv: Sequence[str]) -> int:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    application.callback(invoke_without_command=True, help=HELP)(teach)
-    functions = chosen(argv)
+    application.callback(invoke_without_command=True, help=HELP)(show_help)
+    words, program = split_program(argv)
+    functions = {words[0]: make_command(words[0])} if words and words[0] in HOMES else commands()
     for name, function in functions.items():
-        application.command(name, help=help_of(function))(function)
-    words, program = parted(argv)
-    if program is None and DASHES in words and runs_theirs(functions.get(words[0], run)):
-        raise InputError(f"{words[0]} takes no program after {DASHES}: {', '.join(programs())} do")
+        application.command(name, help=function.__doc__)(function)
+    if program is None and DASHES in words and words[0] in HOMES and options_of(words[0]).isolated:
+        raise InputError(f"{words[0]} takes no program after {DASHES}: {', '.join(PROGRAMS)} do")
     if program is not None:
-        function = programs()[words[0]]
-        application.command(f"{words[0]} {DASHES}", help=help_of(function), hidden=True)(function)
+        function = make_command(words[0], program)
+        application.command(f"{words[0]} {DASHES}", help=function.__doc__, hidden=True)(function)
         words = [f"{words[0]} {DASHES}", *words[1:]]
     try:
-        code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
+        code: int | None = application(words, prog_name="hotloop", standalone_mode=False)
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
@@ -74,63 +72,69 @@ def run(argv: Sequence[str]) -> int:
 
 
 def is_completing(argv: Sequence[str]) -> bool:
-    """Whether a shell asks to complete words, or somebody for the lines that have it do so."""
-    asked = any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
-    return COMPLETION in os.environ or asked
+    """Return whether a shell asks to complete words, or its user for the lines that make it do so."""
+    return COMPLETION in os.environ or any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
 
 
-def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """The words of a command, and those of the program after the dashes, where a command takes one."""
+def split_program(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Return the words of a command, and those of the program after the dashes, if the command takes one."""
     words = list(argv)
-    if DASHES not in words or words[0] not in modules(PROGRAMS, packages=False):
+    if DASHES not in words or words[0] not in PROGRAMS:
         return words, None
     at = words.index(DASHES)
     return words[:at], tuple(words[at + 1 :])
 
 
-def chosen(argv: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """The command that was typed, or all of them where it is none: to load those takes long."""
-    names = [name for name in modules(COMMANDS, packages=False) if name in argv[:1]]
-    return named(COMMANDS, names) if names else commands()
+def commands() -> dict[str, Command]:
+    """Return every command by its name."""
+    return {name: make_command(name) for name in HOMES}
 
 
-def commands(package: str = "") -> dict[str, Callable[..., Any]]:
-    """Every command by its name."""
-    return named(package or COMMANDS, modules(package or COMMANDS, packages=False))
+def make_command(name: str, program: tuple[str, ...] | None = None) -> Command:
+    """Return a function of a command's flags, whose signature typer reads; None runs no program."""
+    kind = options_of(name, program=program is not None)
+    added = describe(ProcessOptions) if kind.isolated else {}
+
+    def command(**values: Any) -> int:
+        process = ProcessOptions(**{each: values.pop(each) for each in added})
+        kind(**values)  # refused here, what does not fit needs no process
+        if not (kind.isolated or kind.guarded):
+            return execute(name, program, **values)
+        from hotloop.cli.isolated import run_guarded, run_isolated
+
+        return run_guarded(name, values) if kind.guarded else run_isolated(name, values, process, kind.stop_s)
+
+    examples = "\n".join(f"  {example}" for example in kind.examples)
+    command.__name__ = name
+    command.__doc__ = f"{inspect.cleandoc(kind.__doc__ or '')}\n\n\b\nExamples:\n{examples}"
+    parameters = [*parameters_of(kind), *(parameters_of(ProcessOptions) if added else ())]
+    command.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
+    return command
 
 
-def named(package: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
-    """Commands of a package by their names; a file without a function of its name is none."""
-    found = {name: import_module(f"{package}.{name}") for name in names}
-    functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
-    return {name: apart(function) for name, function in functions.items()}
+def parameters_of(kind: type[Options]) -> list[inspect.Parameter]:
+    """Return options as typer wants the parameters of a function."""
+    hints = get_type_hints(kind)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD if about.is_argument else inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[str if about.choices else hints[each.name], typed(about)],
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+        )
+        for each, about in zip(fields(kind), describe(kind).values(), strict=True)
+    ]
 
 
-def apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command, apart where its module says that it runs what is not ours, or processes that do."""
-    if runs_theirs(function):
-        return isolated(function)
-    return guarded(function) if getattr(sys.modules[function.__module__], "GUARDED", False) else function
+def typed(about: Option) -> Any:
+    """Return an option as typer declares it."""
+    if about.is_argument:
+        return typer.Argument(metavar=about.metavar, help=about.help, min=about.min, max=about.max)
+    return typer.Option(*about.flags, metavar=about.metavar, help=about.help, min=about.min, max=about.max)
 
 
-def runs_theirs(function: Callable[..., Any]) -> bool:
-    """Whether a command's module says that it runs targets of somebody else's, apart from ours."""
-    return getattr(sys.modules[function.__module__], "ISOLATED", False)
-
-
-def programs() -> dict[str, Callable[..., Any]]:
-    """Every command as it is for a program, by its name."""
-    return commands(PROGRAMS)
-
-
-def help_of(function: Callable[..., Any]) -> str:
-    """A command's docstring, and under it the examples of its module."""
-    examples: Sequence[str] = getattr(sys.modules[function.__module__], "EXAMPLES", ())
-    lines = "\n".join(f"  {example}" for example in examples)
-    return f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExamples:\n{lines}"
-
-
-def teach(
+def show_help(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,

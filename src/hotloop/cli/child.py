@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from hotloop.core.process import lifeline
 from hotloop.core.process.state import ProcessState
+from hotloop.options.commands import options_of
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -82,6 +83,15 @@ class Call:
         module, _, name = self.command.partition(":")
         code: int = getattr(import_module(module), name)(**self.asked)
         return code
+
+
+def execute(command: str, program: Sequence[str] | None = None, **values: Any) -> int:
+    """Run a command with the values of its options, or on a program; returns its exit code."""
+    options = options_of(command, program=program is not None)(**values)
+    package = "commands" if program is None else "programs"
+    function = getattr(import_module(f"hotloop.cli.{package}.{command}"), command)
+    code: int = function(options) if program is None else function(tuple(program), options)
+    return code
 
 
 def path_of(given: dict[str, Any]) -> Any:

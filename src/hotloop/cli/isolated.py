@@ -4,26 +4,24 @@ The process does all that the command does. What it does not live to say is said
 step, and a record of the rounds there were.
 """
 
-import inspect
 import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotloop.cli import flags
-from hotloop.cli.child import TERMINALS, Call
+from hotloop.cli.child import TERMINALS, Call, execute
 from hotloop.cli.console import bar, emit
 from hotloop.core.cluster import LOCAL
-from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.errors import ExitCode, worst
 from hotloop.core.process import lifeline
-from hotloop.core.process.supervisor import PATIENCE_S, STEP_S, ExitReport, Limits, Supervisor
+from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, Limits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
+from hotloop.options.shared import ProcessOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -67,46 +65,30 @@ HOME = Path(__file__).parents[1]
 
 PROGRAM = ("-P", "-c", "from hotloop.cli.child import called; called()")
 
-Command = Callable[..., int]
+EXECUTE = "hotloop.cli.child:execute"
 
 
-def isolated(command: Command) -> Command:
-    """The command, in a process of its own where it would run somebody else's code, and flags for that."""
-
-    @wraps(command)
-    def run(*, in_process: bool, step_timeout: float, **asked: Any) -> int:
-        stop_s = getattr(sys.modules[command.__module__], "STOP_S", PATIENCE_S)
-        limits, names = limits_of(step_timeout, stop_s), list(foreign(asked))
-        if not names or stays(in_process=in_process):
-            return command(**asked)
-        place = f"{command.__module__}:{command.__qualname__}"
-        return run_in_process(names, limits, Call(command=place, asked=asked, argv=sys.argv))
-
-    more = {"in_process": (flags.InProcess, False), "step_timeout": (flags.StepTimeout, STEP_S)}
-    signature = inspect.signature(command)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, (kind, default) in more.items()
-    ]
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
-    run.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in more.items()}
-    return run
+def run_isolated(
+    command: str, values: Mapping[str, Any], process: ProcessOptions, stop_s: float | None
+) -> int:
+    """Run a command in a process of its own if it would run user code; it may take `stop_s` to end."""
+    limits = Limits(step_s=process.step_timeout, stop_s=PATIENCE_S if stop_s is None else stop_s)
+    names = list(foreign(values))
+    if not names or stays(in_process=process.in_process):
+        return execute(command, **values)
+    call = Call(command=EXECUTE, asked={"command": command, **values}, argv=sys.argv)
+    return run_in_process(names, limits, call)
 
 
-def guarded(command: Command) -> Command:
-    """The command below a guard, so that nothing is left of what it starts, whatever ends it.
+def run_guarded(command: str, values: Mapping[str, Any]) -> int:
+    """Run a command below a guard, so that nothing is left of what it starts, whatever ends it.
 
-    It runs nobody's code itself, and sees by itself which of its own processes stand still.
+    It runs no user code itself, and sees by itself which of its own processes stand still.
     """
-
-    @wraps(command)
-    def run(**asked: Any) -> int:
-        if stays(in_process=False):
-            return command(**asked)
-        call = Call(command=f"{command.__module__}:{command.__qualname__}", asked=asked, argv=sys.argv)
-        return run_in_process([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call, saves=False)
-
-    return run
+    if stays(in_process=False):
+        return execute(command, **values)
+    call = Call(command=EXECUTE, asked={"command": command, **values}, argv=sys.argv)
+    return run_in_process([f"hotloop {command}"], Limits(step_s=math.inf), call, saves=False)
 
 
 def stays(*, in_process: bool) -> bool:
@@ -162,12 +144,6 @@ def run_in_process(names: Sequence[str], limits: Limits, call: Call, *, saves: b
     if ON_RAY in names and ended.exited:
         ended.why = RAY_GONE
     return report_exit(ended, call.asked, ExitCode.FAULT if set(names) == {ON_RAY} else ExitCode.USAGE)
-
-
-def limits_of(step_s: float, stop_s: float) -> Limits:
-    if not 0 < step_s < math.inf:
-        raise InputError(f"--step-timeout {step_s:g} does not fit: expected seconds, above 0")
-    return Limits(step_s=step_s, stop_s=stop_s)
 
 
 class terminals:  # noqa: N801 - a context, entered for what it does

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from hotloop.report.page.shelf import Shelf
 
 
-FOLDER = Path("artifacts/throughput")
-"""Where records go unless somebody says otherwise."""
-
 DIAGNOSIS = "diagnosis-"
 """What the names of files begin with that say what follows from a record."""
 

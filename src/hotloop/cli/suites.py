@@ -9,6 +9,7 @@ from hotloop.cli.results import make_room, names_file, record_path
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
+from hotloop.options.bench import BenchOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import SuiteRan
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from hotloop.lab.measure.rounds import Rounds
 
 
-def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bool, as_json: bool) -> int:
+def run(name: str, rounds: "Rounds", options: BenchOptions) -> int:
     """Do all that a suite asks for; returns the exit code of the gravest item."""
     from hotloop.lab import suite as suites
     from hotloop.lab.cells import FOLDER, shelf_of, sweep
 
+    output = options.output
     if names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder for those of a suite")
     found = suites.find(name)
@@ -34,11 +36,11 @@ def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bo
             remark(f"failed: {done.cell.target.words}: {done.refused}")
 
     apart = suites.ProcessExecutor(found.folder)
-    with sweeps.executor(on, cells, apart, timed=True) as (executor, machines):
-        shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=resume, machines=machines)
+    with sweeps.executor(options.on, cells, apart, timed=True) as (executor, machines):
+        shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=options.resume, machines=machines)
         with bar(f"suite {name}") as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress, tell)
-    return report(suites.told(found, cells, swept), output, as_json=as_json)
+    return report(suites.told(found, cells, swept), output, as_json=options.json)
 
 
 def report(ran: "SuiteRan", output: Path, *, as_json: bool) -> int:

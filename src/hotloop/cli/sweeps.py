@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, remark, stdout_kept_clean
@@ -21,22 +19,6 @@ if TYPE_CHECKING:
 
 ASK_S = 1_800
 """A sweep that would take longer is begun only by who says so."""
-
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the last sweep of the same cells where it was stopped.")
-]
-
-On = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="RAY",
-        help="Where cells run: ray (started on this machine for it) or ray://HOST:PORT; else here.",
-        show_default=False,
-    ),
-]
-
-Yes = Annotated[bool, typer.Option("--yes", help="Begin a sweep that takes long without being asked.")]
 
 
 def announce(cells: int, seconds: float, *, yes: bool, more: str = "") -> None:

@@ -30,7 +30,7 @@ from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, 
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.settle import AGAIN
-from hotloop.lab.measure.stepping import Garbage
+from hotloop.options.bench import BenchOptions
 
 USUAL_COMMITS = 16
 """Commits that are measured if nothing else is asked for: enough to see a change of level."""
@@ -40,21 +40,6 @@ MOST_COMMITS = 64
 
 GROUPS = 20
 """Values that a record keeps: each is the speed over neighboring rounds, the same rounds in every record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a trend is to be about."""
-
-    since: str
-    """The first commit."""
-    every: int | None = None
-    """One in so many commits is measured; None measures about `USUAL_COMMITS`."""
-    build: str | None = None
-    """A shell command that builds a commit; None installs it by pip, if there is something to install."""
-    seconds: float = 2.0
-    """Time of the turns of a commit."""
-    garbage: Garbage = "between"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,24 +68,29 @@ def grouped_times(samples: Samples, name: str) -> list[float]:
 
 
 def trend(
-    target: Target, asked: Asked, progress: Progress = silent, *, say: Say, project: Path | None = None
+    target: Target,
+    options: BenchOptions,
+    progress: Progress = silent,
+    *,
+    say: Say,
+    project: Path | None = None,
 ) -> list[Record]:
     """Measure commits of the project in the current folder in turns; returns a record of each, oldest first.
 
     What cannot be built or opened is left out and named. Ctrl-C leaves the rounds there were, if any.
     """
-    with Places(project or Path.cwd(), build=asked.build, say=say) as places, ExitStack() as stack:
-        line = commits_since(places.root, asked.since, asked.every)
-        clock = Expected(len(line), asked.seconds, progress)
-        say(beforehand(places, line, asked))
-        opened, left_out = open_all(places, target, line, asked, clock, stack, say=say)
+    with Places(project or Path.cwd(), build=options.build, say=say) as places, ExitStack() as stack:
+        line = commits_since(places.root, options.since or "HEAD", options.every)
+        clock = Expected(len(line), options.trend_s, progress)
+        say(beforehand(places, line, options))
+        opened, left_out = open_all(places, target, line, options, clock, stack, say=say)
         recorders = {
             each.sha: Recorder("bench", each.contender.spec, code_of(each, places)) for each in opened
         }
         again = stack.enter_context(closing(opened[0].contender.checkout.open()))
-        shown, samples = take_turns(opened, again, asked, clock)
+        shown, samples = take_turns(opened, again, options, clock)
         records = [
-            record_of(each, recorders[each.sha], samples, asked, told)
+            record_of(each, recorders[each.sha], samples, options, told)
             for each, told in zip(opened, changed_outputs(opened, shown), strict=True)
         ]
     named = [notice(Code.COMMITS_LEFT_OUT, commits="; ".join(left_out))] if left_out else []
@@ -147,13 +137,13 @@ def commits_since(root: Path, since: str, every: int | None) -> list[str]:
     return chosen
 
 
-def beforehand(places: Places, line: Sequence[str], asked: Asked) -> str:
+def beforehand(places: Places, line: Sequence[str], options: BenchOptions) -> str:
     """Say what a trend measures, and what it leaves out."""
     between = git(places.root, "rev-list", "--first-parent", "--count", f"{line[0]}..{line[-1]}")
     dirty = "; uncommitted changes are in no commit" if places.tree().commit.dirty else ""
     return (
-        f"{len(line)} of {int(between or 0) + 1} commits since {asked.since}: each is built, then all take "
-        f"turns for about {len(line) * asked.seconds:.0f} s{dirty}"
+        f"{len(line)} of {int(between or 0) + 1} commits since {options.since}: each is built, then all take "
+        f"turns for about {len(line) * options.trend_s:.0f} s{dirty}"
     )
 
 
@@ -161,7 +151,7 @@ def open_all(
     places: Places,
     target: Target,
     line: Sequence[str],
-    asked: Asked,
+    options: BenchOptions,
     clock: Expected,
     stack: ExitStack,
     *,
@@ -171,7 +161,7 @@ def open_all(
     opened, left_out = list[Opened](), list[str]()
     for done, sha in enumerate(line, 1):
         try:
-            opened.append(open_one(places, target, sha, asked, stack))
+            opened.append(open_one(places, target, sha, options, stack))
         except HotloopError as error:
             left_out.append(f"{sha[:12]} ({without_name(str(error), sha)})")
         clock.note_builds(done)
@@ -202,10 +192,10 @@ def unlike_words(one: CommitContender, newest: CommitContender) -> str:
     return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
 
 
-def open_one(places: Places, target: Target, sha: str, asked: Asked, stack: ExitStack) -> Opened:
+def open_one(places: Places, target: Target, sha: str, options: BenchOptions, stack: ExitStack) -> Opened:
     """Build a commit and open the target there."""
     place = places.at(sha)
-    checkout = place.checkout(target, places.root, asked.garbage)
+    checkout = place.checkout(target, places.root, options.gc)
     side = stack.enter_context(closing(checkout.open()))
     return Opened(
         contender=CommitContender(checkout, side.facts), side=side, ancestry=ancestry(places.root, sha)
@@ -233,14 +223,14 @@ def code_of(opened: Opened, places: Places) -> RanCode:
 
 
 def take_turns(
-    opened: Sequence[Opened], again: ProcessSide, asked: Asked, clock: Expected
+    opened: Sequence[Opened], again: ProcessSide, options: BenchOptions, clock: Expected
 ) -> tuple[Sequence[Mapping[str, str]], Samples]:
     """Warm all commits up equally far, then let them take turns; returns what each showed in between.
 
     `again` is a second instance of the first commit, which tells how much one commit differs from itself.
     """
     sides = {**{each.sha: each.side for each in opened}, AGAIN: again}
-    plan = Plan(budget_ns=round(asked.seconds * len(sides) * 1e9))
+    plan = Plan(budget_ns=round(options.trend_s * len(sides) * 1e9))
     begin, samples = now_ns(), Samples(sides)
     with until_interrupted(samples):
         plan = replace(plan, length=warm_up(sides, plan.warmup_ns(len(sides))).length)
@@ -268,7 +258,7 @@ def changed_outputs(opened: Sequence[Opened], shown: Sequence[Mapping[str, str]]
 
 
 def record_of(
-    opened: Opened, recorder: Recorder, samples: Samples, asked: Asked, changed: Notice | None
+    opened: Opened, recorder: Recorder, samples: Samples, options: BenchOptions, changed: Notice | None
 ) -> Record:
     """Return the record of one commit; its values are of the same rounds as everyone's."""
     spec, times = opened.contender.spec, grouped_times(samples, opened.sha)
@@ -280,7 +270,7 @@ def record_of(
             iterations=made * samples.count // len(times),
             policy=RANDOM,
             order=IN_TURNS,
-            garbage=asked.garbage,
+            garbage=options.gc,
         ),
         counters=gained,
         values=throughput(spec, made, [round(ns * made) for ns in times], gained),

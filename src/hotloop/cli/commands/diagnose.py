@@ -4,19 +4,17 @@ import json as json_format
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hotloop.cli import child
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Functions, Json, Trust
 from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room
-from hotloop.cli.results import FOLDER as RECORDS
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import save, small_text
 from hotloop.core.notices import Code, notice
+from hotloop.options.diagnose import DiagnoseOptions
+from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
     from hotloop.core.record.comparison import Ratio
@@ -27,109 +25,31 @@ if TYPE_CHECKING:
     from hotloop.judge.slopes import Trial
     from hotloop.report.section import Page
 
-ISOLATED = True
-
-FOLDER = Path(".design")
-
-FOLDERS = (FOLDER, RECORDS)
+FOLDERS = (PROFILES, RECORDS)
 """Where records lie unless somebody says otherwise."""
 
-EXAMPLES = (
-    "hotloop diagnose",
-    "hotloop diagnose .design/profile-20250102-0304.json",
-    "hotloop diagnose --since .design/profile-20250102-0304.json",
-    "hotloop diagnose --causal -- python train.py",
-    "hotloop diagnose artifacts/throughput/mine.json --since artifacts/throughput/before.json --json",
-)
 
-RecordFile = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="RECORD",
-        help="A profile, a training, or a run of your own loop (.json).  [default: the newest here]",
-        show_default=False,
-    ),
-]
-
-SinceFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--since",
-        metavar="RECORD",
-        help="The record from before a change; compares the prediction with the result.",
-    ),
-]
-
-Causal = Annotated[
-    bool,
-    typer.Option(
-        "--causal", help="Measure what speeding up a part is worth, by delaying one part at a time."
-    ),
-]
-
-Turns = Annotated[
-    int | None,
-    typer.Option("--turns", metavar="N", min=1, help="Delayed turns of each part, at least, with --causal."),
-]
-
-Quick = Annotated[
-    bool,
-    typer.Option("--quick", help="Measure nothing: no alternatives to a phase, no copying of memory."),
-]
-
-
-def diagnose(
-    record: RecordFile = None,
-    *,
-    since: SinceFile = None,
-    causal: Causal = False,
-    time: Functions = None,
-    turns: Turns = None,
-    trust: Trust = None,
-    quick: Quick = False,
-    json: Json = False,
-) -> int:
-    """Say what to change first, and how much that would gain overall.
-
-    Reads a record and says what limits the speed: each row's share with its interval, and how much faster
-    everything would be if that row were (Amdahl's law). Some twenty rules look for known faults (copies,
-    teacher calls, small batches, Python for each env, resets, skew, garbage, logging, evaluation, idle cores,
-    waiting, ...); each gives its evidence, a remedy and a command to check it. If the record lacks the
-    evidence for a rule, it says what to run. Where a world has a faster way to do a phase, both are timed in
-    turns for a few seconds. What this machine has reached before is shown for comparison. After a change,
-    measure again: --since RECORD shows what was predicted and what happened. Writes
-    .design/diagnosis-<YYYYMMDD-HHMM>.md. --causal -- CMD slows parts of your own loop instead: see diagnose
-    --help --.
-    """
+def diagnose(options: DiagnoseOptions) -> int:
+    """Diagnose a record, or delay the parts of its target; writes the page and shows it."""
     from hotloop.report.kinds import diagnose as sections
     from hotloop.report.terminal import draw
 
-    path = record or newest()
+    path = options.record or newest()
     found = load(path)
-    if causal:
-        return delay(found, path, tuple(time or ()), turns, trust, as_json=json)
-    if time or trust or turns:
-        raise InputError("--time, --turns and --trust go with --causal: leave them out")
-    before = load(since) if since else None
-    told = look(found, path, quick=quick)
-    after = hold(before, found, quick=quick) if before else None
+    if options.causal:
+        return delay(found, path, options)
+    before = load(options.since) if options.since else None
+    told = look(found, path, quick=options.quick)
+    after = hold(before, found, quick=options.quick) if before else None
     keep(told, after)
-    if json:
+    if options.json:
         emit(json_format.dumps(plain(told, after), indent=1, allow_nan=False) + "\n")
     else:
         show(draw((*sections.diagnosis(told), *(sections.changed(after) if after else ()))))
     return ExitCode.FINE
 
 
-def delay(
-    record: "Record",
-    path: Path,
-    functions: tuple[str, ...],
-    turns: int | None,
-    trust: Path | None,
-    *,
-    as_json: bool,
-) -> int:
+def delay(record: "Record", path: Path, options: DiagnoseOptions) -> int:
     """Play the target of a profile with delays in its parts; other loops are run after the dashes."""
     from hotloop.lab.diagnose.causal import TURNS
     from hotloop.lab.diagnose.parts import of_target
@@ -138,13 +58,13 @@ def delay(
         raise InputError(
             f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(record)}"
         )
-    check_slow_trust(path, record.slow, trust)
+    check_slow_trust(path, record.slow, options.trust)
     with bar(record.target.name) as progress, stdout_kept_clean():
-        trials = of_target(record, functions, turns or TURNS, progress)
+        trials = of_target(record, tuple(options.time or ()), options.turns or TURNS, progress)
     left = child.left_behind()
     if left:
         remark(f"! {notice(Code.UNTIDY, target=record.target.name, what=', '.join(left)).text}")
-    return tell_causal(record.target.words, trials, as_json=as_json)
+    return tell_causal(record.target.words, trials, as_json=options.json)
 
 
 def loop_of(record: "Record") -> str:
@@ -273,7 +193,9 @@ def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
     from hotloop.core.record.codec import ForeignError, from_plain, parse
     from hotloop.judge.diagnose import Candidate
 
-    paths = sorted(FOLDER.glob(f"{DIAGNOSIS}*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    paths = sorted(
+        PROFILES.glob(f"{DIAGNOSIS}*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True
+    )
     for path in paths:
         try:
             kept = parse(small_text(path))
@@ -287,7 +209,7 @@ def keep(told: "Diagnosis", after: "Since | None") -> None:
     """Write the page with its checklist, and beside it what --since reads."""
     from hotloop.report.kinds.diagnose import page
 
-    make_room(FOLDER)
+    make_room(PROFILES)
     write(lambda when: page(told, when, after), plain(told, after))
 
 
@@ -298,7 +220,7 @@ def write(page: "Callable[[str], Page]", told: "Mapping[str, Any]") -> None:
     now = utc_now()
     text = markdown.draw_page(page(f"{now:%Y-%m-%d %H:%M} UTC"))
     beside = json_format.dumps(told, indent=1, allow_nan=False) + "\n"
-    remark(f"saved {save(FOLDER / f'{DIAGNOSIS}{now:%Y%m%d-%H%M}.md', text, ('.json', beside))}")
+    remark(f"saved {save(PROFILES / f'{DIAGNOSIS}{now:%Y%m%d-%H%M}.md', text, ('.json', beside))}")
 
 
 def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
@@ -313,7 +235,7 @@ def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int
 
     found = causal(trials)
     told = {"target": target, "parts": [asdict(each) for each in found]}
-    make_room(FOLDER)
+    make_room(PROFILES)
     write(lambda when: sections.causal_page(target, found, when), told)
     if as_json:
         emit(json_format.dumps(told, indent=1, allow_nan=False) + "\n")

@@ -4,20 +4,18 @@ import json as json_format
 import os
 from collections.abc import Sequence
 from contextlib import chdir
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Words
 from hotloop.cli.results import make_room
 from hotloop.cli.runner import kept_in
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.process import lifeline
 from hotloop.core.target import Target
+from hotloop.options.gate import GateOptions
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
@@ -27,13 +25,8 @@ if TYPE_CHECKING:
     from hotloop.report.kinds.gate import Shown
     from hotloop.report.section import Section, Sections
 
-GUARDED = True
-"""Targets of budgets are measured by processes of their own, which end with the gate."""
-
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """Of the environment: the file that GitHub shows under a run."""
-
-MOST_S = 3_600
 
 COLOURS = {
     ExitCode.FINE: "green",
@@ -43,89 +36,14 @@ COLOURS = {
     ExitCode.FAULT: "error",
 }
 
-EXAMPLES = (
-    "hotloop gate --init my_env.py:make",
-    "hotloop gate",
-    "hotloop gate --list",
-    "hotloop gate --only speed --bisect",
-    "hotloop gate --self-test",
-)
 
-Only = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="Only this budget; may be repeated.", show_default=False),
-]
-
-TargetToBegin = Annotated[
-    str | None,
-    typer.Argument(metavar="TARGET", help="With --init: what to measure first.", show_default=False),
-]
-
-Build = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CMD",
-        help="What builds a commit in its checkout.  [default: pip install . where there is something to]",
-    ),
-]
-
-Seconds = Annotated[
-    float, typer.Option("--budget", metavar="S", help="Seconds that one run of a comparison may take.")
-]
-
-
-Unlike = Annotated[
-    bool, typer.Option("--unlike", help="The change is meant to change answers: compare speed alone.")
-]
-
-Output = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Where records go.  [default: artifacts/gate beside hotloop.toml]"),
-]
-
-
-def gate(  # noqa: PLR0913 - one argument a flag
-    target: TargetToBegin = None,
-    words: Words = None,
-    *,
-    only: Only = None,
-    list: Annotated[  # noqa: A002 - it is the flag's name
-        bool, typer.Option("--list", help="Show the budgets and measure nothing.")
-    ] = False,
-    bisect: Annotated[
-        bool, typer.Option("--bisect", help="Find the commit that first missed a budget.")
-    ] = False,
-    no_explain: Annotated[
-        bool, typer.Option("--no-explain", help="Do not profile both commits when a budget is missed.")
-    ] = False,
-    unlike: Unlike = False,
-    build: Build = None,
-    budget: Seconds = 6.0,
-    init: Annotated[
-        bool, typer.Option("--init", help="Measure TARGET and write a first hotloop.toml, with CI jobs.")
-    ] = False,
-    self_test: Annotated[
-        bool,
-        typer.Option("--self-test", help="Plant a slow-down, no change and a mismatch: are they told apart?"),
-    ] = False,
-    output: Output = None,
-    json: Json = False,
-) -> int:
-    """Check the speed budgets of hotloop.toml; for CI.
-
-    A budget is [budget.NAME] with a target, a metric and either limit, or max_change with against (a branch,
-    tag, commit or saved baseline); optional are reason, owner, expires and enforce = false (a goal to reach).
-    The other commit is built separately, and both take turns; a miss is measured again before it counts, and
-    is then explained by phase and function. Exit: 0 all met, 2 an answer changed, 3 a budget is missed or
-    expired, 4 cannot tell, for example without a baseline.
-    """
+def gate(options: GateOptions) -> int:
+    """Hold the budgets against what is measured; returns the gravest exit code."""
     lifeline.endless = True
-    if self_test:
-        return tested(as_json=json)
-    if init:
-        return begun(target, words)
-    if target is not None:
-        raise InputError(f"{target} is given and not used: budgets name their targets; --init takes one")
+    if options.self_test:
+        return tested(as_json=options.json)
+    if options.init:
+        return begun(options.target or "", options.words)
     from hotloop.core.project import find
 
     project = find()
@@ -133,16 +51,13 @@ def gate(  # noqa: PLR0913 - one argument a flag
         raise InputError(f"{project.path} has no budget: hotloop gate --init TARGET writes the first")
     from hotloop.lab.gate.gate import FOLDER, chosen
 
-    budgets = chosen(project, only or ())
-    asked = Asked(
-        unlike=unlike, seconds=budget, build=build, bisect=bisect, explain=not no_explain, as_json=json
-    )
-    if list:
+    budgets = chosen(project, options.only or ())
+    if options.only_list:
         return listed(budgets)
     with chdir(project.folder):
-        folder = output or FOLDER
+        folder = options.output or FOLDER
         make_room(folder)
-        return gated(project, budgets, folder, asked)
+        return gated(project, budgets, folder, options)
 
 
 def listed(budgets: "Sequence[Budget]") -> int:
@@ -153,25 +68,7 @@ def listed(budgets: "Sequence[Budget]") -> int:
     return ExitCode.FINE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """How the gate was asked to work."""
-
-    unlike: bool
-    seconds: float
-    build: str | None
-    bisect: bool
-    explain: bool
-    as_json: bool
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds <= MOST_S:
-            raise InputError(
-                f"--budget {self.seconds:g} does not fit: expected seconds, above 0 and up to {MOST_S:,}"
-            )
-
-
-def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
+def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options: GateOptions) -> int:
     """Measure, explain, bisect; keep and tell."""
     from hotloop.lab.gate.bisect import refuse_changes
     from hotloop.lab.gate.explain import Profiles
@@ -180,18 +77,18 @@ def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, asked: 
     from hotloop.lab.gate.places import Places
 
     profiles = Profiles(folder=folder / "profiles")
-    with Places(Path.cwd(), build=asked.build, say=remark) as places:
-        if asked.bisect:
+    with Places(Path.cwd(), build=options.build, say=remark) as places:
+        if options.bisect:
             refuse_changes(places)
-        how = How(places=places, today=utc_now().date(), unlike=asked.unlike, seconds=asked.seconds)
+        how = How(places=places, today=utc_now().date(), unlike=options.unlike, seconds=options.budget)
         with bar("gate") as progress, stdout_kept_clean():
             result = run(budgets, how, progress, say=remark)
-            if asked.explain or asked.bisect:
+            if options.bisect or not options.no_explain:
                 result = with_reasons(result, how, profiles)
         result = kept(result, folder)
-        found = bisected(result, how, profiles) if asked.bisect else ()
+        found = bisected(result, how, profiles) if options.bisect else ()
         lost = weaker(project, places)
-    tell(result, (found, lost), folder, as_json=asked.as_json)
+    tell(result, (found, lost), folder, as_json=options.json)
     return result.code
 
 
@@ -280,12 +177,10 @@ def shown(result: "Result", folder: Path) -> "list[Shown]":
     return told
 
 
-def begun(target: str | None, words: list[str] | None) -> int:
+def begun(target: str, words: list[str] | None) -> int:
     """Measure a target and write a first hotloop.toml, and what runs it in CI."""
     from hotloop.lab.gate.init import begin
 
-    if target is None:
-        raise InputError("--init needs a target to measure: hotloop gate --init my_env.py:make")
     with bar(f"measuring {target}") as progress, stdout_kept_clean():
         written = begin(Path.cwd(), Target.typed(target, words), progress, say=remark)
     for path, what in written:

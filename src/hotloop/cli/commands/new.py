@@ -3,17 +3,13 @@
 import json as json_format
 import keyword
 import re
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from hotloop.cli.console import emit
-from hotloop.cli.flags import Json
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.files import write_new
+from hotloop.options.misc import NewOptions
 
 WORLDS = Path("src/hotloop/worlds")
 
@@ -31,36 +27,15 @@ CPP_WORDS = re.compile(
 """Words of C++ that are none of Python, since a world's name is a namespace too."""
 
 
-class Kind(StrEnum):
-    """What there are templates for."""
-
-    WORLD = "world"
-
-
-EXAMPLES = (
-    "hotloop new world orchard",
-    "./hotloop bench orchard",
-)
-
-
-def new(
-    kind: Annotated[Kind, typer.Argument(metavar="world", help="What to make.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and _.")],
-    *,
-    json: Json = False,
-) -> int:
-    """Create the folder of a small but complete world.
-
-    It has native code and a Python twin. Writes src/hotloop/worlds/NAME in the checkout around the current
-    folder, where it is found automatically: ./hotloop builds it, and the contract tests in tests/worlds
-    include it.
-    """
+def new(options: NewOptions) -> int:
+    """Fill in the templates of a world."""
+    name = options.name
     check_name(name)
     folder = checkout() / WORLDS / name
     if folder.exists():
         raise InputError(f"{folder} exists: choose another name")
     written = [write(folder, template, name) for template in TEMPLATES]
-    if json:
+    if options.json:
         emit(json_format.dumps({"world": name, "files": [str(path) for path in written]}, indent=1) + "\n")
     else:
         emit("".join(f"wrote {path}\n" for path in written))

@@ -2,110 +2,48 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, emit, remark
-from hotloop.cli.flags import Json
-from hotloop.cli.results import FOLDER
 from hotloop.core.errors import ExitCode, InputError, WriteError, unknown
 from hotloop.core.files import save
+from hotloop.options.report import FORMATS, ReportOptions
+from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.report.page.shelf import Shelf
 
-PLACES = (FOLDER, Path(".design"), Path("artifacts/gate"))
+PLACES = (RECORDS, PROFILES, Path("artifacts/gate"))
 """Where commands keep records unless somebody says otherwise."""
 
 RUNS = Path("train_dir")
 
 PAGE = Path("report.html")
 
-EXPORTS = ("csv", "openmetrics", "github", "pyperf")
-FORMATS = ("html", "markdown", "json", *EXPORTS)
 
-EXAMPLES = (
-    "hotloop report",
-    "hotloop report artifacts/throughput -o report.html",
-    "hotloop report --serve",
-    "hotloop report --format markdown",
-    "hotloop report --format openmetrics -o speeds.txt",
-    "hotloop report --read bench.json",
-    "hotloop report --accept 20260701-120000-1a2b3c4d-grid-toy --why 'two more channels'",
-)
-
-Dir = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="DIR", help="A folder of records.  [default: artifacts/throughput, .design, artifacts/gate]"
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="F", help="The file to write; only an earlier page is replaced."),
-]
-Format = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
-Read = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="F",
-        help="Results of google-benchmark, pytest-benchmark, asv or hyperfine (JSON); may be repeated.",
-    ),
-]
-Accept = Annotated[
-    str | None,
-    typer.Option(metavar="RUN", help="Accept the speed since this run; the baseline starts there."),
-]
-Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why it is accepted.")]
-Serve = Annotated[bool, typer.Option("--serve", help="Serve the page, live, until Ctrl-C.")]
-Host = Annotated[
-    str, typer.Option(metavar="H", help="Where to listen; from other machines a token is needed.")
-]
-Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 picks a free one.")]
-
-
-def report(  # noqa: PLR0913 - one a flag
-    folder: Dir = None,
-    *,
-    output: Out = None,
-    format: Format = "html",  # noqa: A002 - the flag's name
-    read: Read = None,
-    accept: Accept = None,
-    why: Why = None,
-    serve: Serve = False,
-    host: Host = "127.0.0.1",
-    port: Port = 8765,
-    json: Json = False,
-) -> int:
-    """Put every record on one page that opens offline.
-
-    One file with trends, phases, flame graphs, comparisons and trainings. The trend has one point for each
-    commit and marks where the speed changed. --read adds results of other tools. --serve follows records and
-    trainings as they are written.
-    """
-    if format not in FORMATS:
-        raise unknown("format", format, FORMATS, f"expected one of {', '.join(FORMATS)}")
-    if (accept is None) != (why is None):
-        raise InputError("--accept and --why belong together: which run, and the reason")
-    if serve and folder is None:
-        return served(list(PLACES), read or [], host, port, title_of(folder))
+def report(options: ReportOptions) -> int:
+    """Write or serve the page, or print the records in another format."""
+    folder, results, name = options.folder, options.read or [], options.format
+    if name not in FORMATS:
+        raise unknown("format", name, FORMATS, f"expected one of {', '.join(FORMATS)}")
+    if options.serve and folder is None:
+        return served([*PLACES], options)
     folders = places(folder)
-    if accept is not None and why is not None:
-        return accepted(folders, accept, why)
-    if serve:
-        return served(folders, read or [], host, port, title_of(folder))
+    if options.accept is not None and options.why is not None:
+        return accepted(folders, options.accept, options.why)
+    if options.serve:
+        return served(folders, options)
     from hotloop.report.page.shelf import draw_shelf
 
-    shelf = shelf_of(folders, read or [])
+    shelf = shelf_of(folders, results)
     if not shelf.entries:
         raise InputError(f"{without_records(folders, shelf)}: hotloop bench TARGET makes one")
-    name, title = "json" if json else format, title_of(folder)
-    text, shown = draw_shelf(shelf, lambda each: drawn(each, name, title))
+    chosen, title = "json" if options.json else name, title_of(folder)
+    text, shown = draw_shelf(shelf, lambda each: drawn(each, chosen, title))
     for reason in shown.left_out:
         remark(f"left out: {reason}")
-    return kept(text, output, is_page=format == "html" and not json)
+    return kept(text, options.output, is_page=chosen == "html")
 
 
 def places(folder: Path | None) -> list[Path]:
@@ -236,12 +174,12 @@ def accepted(folders: list[Path], run: str, why: str) -> int:
     return ExitCode.FINE
 
 
-def served(folders: list[Path], results: list[Path], host: str, port: int, title: str) -> int:
+def served(folders: list[Path], options: ReportOptions) -> int:
     """Serve until somebody ends it: the first record, and the folder it is in, may be still to come."""
     from hotloop.report.page.serve import Server, Site
 
-    site = Site(folders, RUNS, title, lambda: shelf_of(folders, results))
-    with Server(host, port, site) as server:
+    site = Site(folders, RUNS, title_of(options.folder), lambda: shelf_of(folders, options.read or []))
+    with Server(options.host, options.port, site) as server:
         emit(f"{server.address}\n")
         remark("Ctrl-C ends it")
         try:

@@ -8,27 +8,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hotloop.cli import sweeps
-from hotloop.cli.console import bar, remark
-from hotloop.cli.flags import Json, Output, Seed, Trust, Words
+from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.live.capture import Pictures, Plot, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, check_trust, make_room, make_room_for
+from hotloop.cli.results import check_trust, make_room, make_room_for
 from hotloop.cli.runner import kept_in, tell
 from hotloop.core.errors import InputError
 from hotloop.core.settings import apply, describe
 from hotloop.core.target import Target
+from hotloop.options.sim import SimOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.lab.sim.sim import Game, SimSettings
 
-
-ISOLATED = True
 
 PREFIX = "sim."
 
@@ -40,122 +36,37 @@ Keepsake = Tape | Pictures | Plot
 PROFILE_ROWS = 12
 """Functions of cProfile's account that are printed."""
 
-EXAMPLES = (
-    "hotloop sim grid/guard player=teacher",
-    "hotloop sim grid/toy episodes=8 steps=500 --json",
-    "hotloop sim grid/guard player=teacher episodes=1 --show --fps 20",
-    "hotloop sim grid/guard player=teacher episodes=1 steps=150 --gif guard.gif",
-    "hotloop sim grid/arena episodes=4 --record arena.npz",
-    "hotloop sim --replay arena.npz --frames",
-    "hotloop sim prospector player=greedy episodes=1000",
-    "hotloop sim prospector player=cautious episodes=1 --show",
-    "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
-    "hotloop sim farm steps=1000 agents=100 log=run.db",
-    "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
-    "hotloop sim cards hero=simple villain=random num_games=1000",
-    "hotloop sim cards --round-robin simple,first,random num_games=200",
-    "hotloop sim my_game.py:make hero=my_model.py:Model villain=random num_games=200",
-    "hotloop sim pettingzoo:classic.connect_four_v3 hero=my_model.py:Model villain=random",
-    "hotloop sim prospector player=greedy episodes=100000 --on ray",
-    "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
-)
 
-
-TapedTarget = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="A preset such as grid/guard, or any target that bench takes; --replay uses the tape's.",
-        show_default=False,
-    ),
-]
-Show = Annotated[bool, typer.Option("--show", help="Draw or describe one env as it plays.")]
-Fps = Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")]
-Recorded = Annotated[Path | None, typer.Option(metavar="TAPE", help="Save seeds and actions for --replay.")]
-Replay = Annotated[
-    Path | None, typer.Option(metavar="TAPE", help="Play a tape again, with the keys it was recorded with.")
-]
-DrawFrames = Annotated[
-    bool, typer.Option("--frames", help="With --replay: also draw its first env for the page of report.")
-]
-Gif = Annotated[Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")]
-Png = Annotated[Path | None, typer.Option(metavar="F", help="Save three moments of that film.")]
-Plots = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="F", help="Plot what changed over the steps, as .png or .svg; may be given twice."),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing log.")]
-Account = Annotated[
-    bool, typer.Option("--perf-profile", help="Save cProfile's result of the run with the record.")
-]
-
-RoundRobin = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--round-robin",
-        metavar="PLAYERS",
-        help="Let every player meet every other in both seats; rate them by Elo. A list with commas.",
-    ),
-]
-
-
-def sim(  # noqa: PLR0913 - one argument a flag
-    target: TapedTarget = None,
-    words: Words = None,
-    *,
-    seed: Seed = None,
-    show: Show = False,
-    fps: Fps = 10.0,
-    record: Recorded = None,
-    replay: Replay = None,
-    frames: DrawFrames = False,
-    trust: Trust = None,
-    gif: Gif = None,
-    png: Png = None,
-    plot: Plots = None,
-    perf_profile: Account = False,
-    overwrite: Overwrite = False,
-    round_robin: RoundRobin = None,
-    on: sweeps.On = None,
-    resume: sweeps.Resume = False,
-    output: Output = FOLDER,
-    json: Json = False,
-) -> int:
-    """Play whole episodes and sum up what happened.
-
-    Its own keys: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode off; a
-    world that never ends is cut off after 1000). Every env plays its share, so that short episodes do not
-    count more often than long ones; a world with a history to plot is played once unless you say how often.
-    hero=PLAYER villain=PLAYER num_games=N seat two players at a game: random, run:NAME, module:callable. A
-    record is saved and never overwrites another.
-    """
+def sim(options: SimOptions) -> int:
+    """Play a target, a tape or a tournament, keep and show the record; returns its exit code."""
     from hotloop.lab.sim.sim import open_game
 
-    if frames:
-        return keep_frames(replay)
-    target, words = taped(replay, target, words, trust) if replay else (named(target, trust), words)
-    typed = typed_target(target, words, seed, overwrite=overwrite)
-    if on is not None or resume or round_robin:
-        refuse_watching(show=show, keepsakes=(record, gif, png, *(plot or ())), account=perf_profile)
-    if round_robin:
-        return rate_players(typed, round_robin, output, as_json=json)
+    if options.frames and options.replay:
+        return keep_frames(options.replay)
+    target, words = options.target or "", options.words
+    if options.replay:
+        target, words = taped(options.replay, words, options.trust)
+    typed = typed_target(target, words, options.seed, overwrite=options.overwrite)
+    if options.round_robin:
+        return rate_players(typed, options)
     chosen, asked = split(typed)
-    if on is not None or resume:
-        return sim_on(chosen, asked, output, on=on, resume=resume, as_json=json)
+    if options.on is not None or options.resume:
+        return sim_on(chosen, asked, options)
+    draws = bool(options.gif or options.png)
     if chosen.is_foreign:
-        refuse_drawing(show=show, gif=gif, png=png)
-        return sim_theirs(chosen, asked, record, output, as_json=json)
-    game = open_game(drawn(chosen, asked, show=show, pictures=bool(gif or png)), asked)
-    keepsakes: list[Keepsake] = [Tape(record)] if record else []
-    if gif or png:
-        keepsakes.append(Pictures(gif, png, fps=fps))
-    if plot:
-        keepsakes.append(Plot(plot, game))
-    make_room(output)
-    with profiled(on=perf_profile) as account:
-        played = play(game, keepsakes, fps=fps if show else None, as_json=json)
-    played = kept_in(output, played, *account)
-    code = report(played, as_json=json)
+        if options.show or draws:
+            raise InputError("--show, --gif and --png draw our worlds: leave them out")
+        return sim_theirs(chosen, asked, options)
+    game = open_game(drawn(chosen, asked, show=options.show, pictures=draws), asked)
+    keepsakes: list[Keepsake] = [Tape(options.record)] if options.record else []
+    if draws:
+        keepsakes.append(Pictures(options.gif, options.png, fps=options.fps))
+    if options.plot:
+        keepsakes.append(Plot(options.plot, game))
+    make_room(options.output)
+    with profiled(on=options.perf_profile) as account:
+        played = play(game, keepsakes, fps=options.fps if options.show else None, as_json=options.json)
+    code = report(kept_in(options.output, played, *account), as_json=options.json)
     for keepsake in keepsakes:
         keepsake.save(game)
     return code
@@ -173,36 +84,22 @@ def typed_target(target: str, words: list[str] | None, seed: int | None, *, over
     return Target.typed(target, keys, seed=seed)
 
 
-def named(target: str | None, trusted: Path | None) -> str:
-    if trusted is not None:
-        raise InputError("--trust is for what --replay plays: leave it out")
-    if target is None:
-        raise InputError("sim needs a TARGET, or --replay TAPE: hotloop sim --help says how")
-    return target
-
-
-def taped(
-    tape: Path, target: str | None, words: list[str] | None, trusted: Path | None
-) -> tuple[str, list[str]]:
+def taped(tape: Path, words: list[str] | None, trusted: Path | None) -> tuple[str, list[str]]:
     """The target of a tape, and the words that play it."""
     from hotloop.envs.tapes import read
 
-    if target is not None:
-        raise InputError(f"--replay {tape} says itself what is played: leave out {target}")
     found = read(tape).target
     check_trust(tape, [Target(found)], trusted)
     return found, [f"player=tape:{tape}", *(words or ())]
 
 
-def keep_frames(tape: Path | None) -> int:
+def keep_frames(tape: Path) -> int:
     """Draw a tape step by step into a file beside it."""
     from hotloop.core.errors import ExitCode
     from hotloop.core.record.files import FRAMES_SUFFIX, write_frames
     from hotloop.envs.tapes import read
     from hotloop.lab.sim.frames import frames_of_tape
 
-    if tape is None:
-        raise InputError("--frames draws a tape: give --replay TAPE, too")
     path = tape.with_name(f"{tape.name}{FRAMES_SUFFIX}")
     make_room_for(path)
     found = frames_of_tape(read(tape))
@@ -213,60 +110,45 @@ def keep_frames(tape: Path | None) -> int:
     return ExitCode.FINE
 
 
-def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:
-    if show or gif or png:
-        raise InputError("--show, --gif and --png draw our worlds: leave them out")
-
-
-def refuse_watching(*, show: bool, keepsakes: "Sequence[Path | None]", account: bool) -> None:
-    if show or any(keepsakes) or account:
-        raise InputError("--on and --round-robin play unseen: leave out what draws, records or profiles")
-
-
-def sim_on(
-    target: Target, asked: "SimSettings", output: Path, *, on: str | None, resume: bool, as_json: bool
-) -> int:
+def sim_on(target: Target, asked: "SimSettings", options: SimOptions) -> int:
     """Play the episodes in pieces, each with a seed of its own, wherever there is room."""
-    from hotloop.cli.console import stdout_kept_clean
     from hotloop.lab import seeds
     from hotloop.lab.cells import FOLDER as SHELVES
     from hotloop.lab.cells import Here, shelf_of
 
-    make_room(output)
+    make_room(options.output)
     cells = seeds.sims_of(target, asked)
-    with sweeps.executor(on, cells, Here(), timed=False) as (executor, machines):
-        shelf = shelf_of(SHELVES, "sim", cells, resume=resume, machines=machines)
+    with sweeps.executor(options.on, cells, Here(), timed=False) as (executor, machines):
+        shelf = shelf_of(SHELVES, "sim", cells, resume=options.resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             played = seeds.sim(target, asked, executor, shelf, progress)
-    return report(kept_in(output, played), as_json=as_json)
+    return report(kept_in(options.output, played), as_json=options.json)
 
 
-def rate_players(target: Target, players: "Sequence[str]", output: Path, *, as_json: bool) -> int:
+def rate_players(target: Target, options: SimOptions) -> int:
     """Let players meet in both seats, and rate them."""
-    from hotloop.cli.console import stdout_kept_clean
     from hotloop.lab.sim.robin import round_robin
 
-    make_room(output)
-    names = [name.strip() for word in players for name in word.split(",") if name.strip()]
+    make_room(options.output)
+    lists = options.round_robin or []
+    names = [name.strip() for word in lists for name in word.split(",") if name.strip()]
     with bar(target.name) as progress, stdout_kept_clean():
         played = round_robin(target, names, progress)
-    return report(kept_in(output, played), as_json=as_json)
+    return report(kept_in(options.output, played), as_json=options.json)
 
 
-def sim_theirs(
-    target: Target, asked: "SimSettings", tape: Path | None, output: Path, *, as_json: bool
-) -> int:
+def sim_theirs(target: Target, asked: "SimSettings", options: SimOptions) -> int:
     """Play somebody else's environment."""
-    from hotloop.cli.console import stdout_kept_clean
     from hotloop.envs.tapes import write_played
     from hotloop.lab.sim import foreign
 
-    make_room(output)
+    tape = options.record
+    make_room(options.output)
     with bar(target.name) as progress, stdout_kept_clean():
         played, kept = foreign.play(target, asked, progress, keep=tape is not None)
     if tape is not None and kept is not None:
         write_played(tape, *kept)
-    return report(kept_in(output, played), as_json=as_json)
+    return report(kept_in(options.output, played), as_json=options.json)
 
 
 def split(target: Target) -> "tuple[Target, SimSettings]":

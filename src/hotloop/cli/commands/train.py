@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from hotloop.cli.console import remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, Trust
-from hotloop.cli.results import FOLDER, check_trust, make_folder, make_room
+from hotloop.cli.results import check_trust, make_folder, make_room
 from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.target import Target
+from hotloop.options.train import TrainOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -19,111 +17,39 @@ if TYPE_CHECKING:
     from hotloop.lab.training.run import Asked
 
 
-ISOLATED = True
-"""An env of somebody else's is trained on in a process of its own."""
-
 OWN = ("network", "teacher")
 """Keys that may name code of one's own."""
 
-STOP_S = 600.0
-"""An update may take as long until it is over and its checkpoint written."""
 
-EXAMPLES = (
-    "hotloop train prospector run=first total_timesteps=1000000",
-    "hotloop train grid/guard supervised_steps=200000 fade_steps=100000 train.eval.every=10",
-    "hotloop train prospector run=first --resume total_timesteps=2000000",
-    "hotloop train prospector train.profiler.enabled=true total_timesteps=200000",
-    "hotloop train prospector validate=smoke total_timesteps=100000",
-    "hotloop train gym:CartPole-v1 num_envs=8 num_steps=32 minibatch_size=256 total_timesteps=60000",
-    "hotloop train gym:CartPole-v1 train.algorithm=dqn total_timesteps=50000",
-    "hotloop train my_env.py:make num_envs=64 vector=async train.network=my_net.py:Net",
-    "hotloop train prospector run=both train.ranks=2 total_timesteps=1000000",
-    "hotloop train prospector train.ranks=4 --on ray://head:10001",
-    "torchrun --nproc-per-node 2 --no-python hotloop train prospector run=both",
-    "hotloop train prospector --keys",
-)
-
-TargetOrNone = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TARGET", help="A preset such as prospector, gym:ID or my_env.py:make.", show_default=False
-    ),
-]
-
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="KEY=VALUE",
-        help="run=NAME, validate=..., keys of the world and of its batch, and train.KEY; --keys lists them.",
-        show_default=False,
-    ),
-]
-
-
-def train(  # noqa: PLR0913 - one argument a flag
-    target: TargetOrNone = None,
-    words: Words = None,
-    *,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue run=NAME from its last checkpoint.")
-    ] = False,
-    keys: Annotated[
-        bool, typer.Option("--keys", help="List every key and what it is for; train nothing.")
-    ] = False,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            metavar="RAY",
-            help="Where ranks after the first run: ray (started on this machine for it) or ray://HOST:PORT.",
-            show_default=False,
-        ),
-    ] = None,
-    folder: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path("train_dir"),
-    trust: Trust = None,
-    output: Output = FOLDER,
-    json: Json = False,
-) -> int:
-    """Train a policy with PPO or DQN, and show where the time went.
-
-    With supervised_steps it first imitates a scripted player. All files of a run are in train_dir/<run>/:
-    logs/script.log and logs/metrics.jsonl, tensorboard/, checkpoints/. Every log_every rollouts it prints a
-    tree of the time, which adds up. A run is never overwritten: to use a name again, give --resume, which
-    takes the run's own settings and lets new ones override them. Ctrl-C finishes the current update and saves
-    a checkpoint and a record marked partial. With validate=true (or smoke, soak, a number of comparisons) the
-    world's Python twin checks the first envs while the policy plays; a difference is exit code 2.
-    train.timing=off turns timing off. Your env may be a Gymnasium env or a parallel PettingZoo env;
-    vector=async steps it in processes; other keys are passed to your function. train.network and
-    train.teacher name your own network and teacher. train.ranks=N trains in N processes, here, as started by
-    torchrun, or (--on) as Ray tasks on the machines of a cluster, each with its share of envs.
-    """
-    asked_target = typed(target, words)
+def train(options: TrainOptions) -> int:
+    """Train, keep and show the record; returns its exit code."""
+    target, on = typed(options.target, options.words), options.on
     if on is not None:
-        asked_target = asked_target.with_keys({"train.ranks_on": on})
-    if keys:
-        return list_keys(asked_target.name)
-    if trust is not None and not resume:
+        target = target.with_keys({"train.ranks_on": on})
+    if options.keys:
+        return list_keys(target.name)
+    if options.trust is not None and not options.resume:
         raise InputError("--trust is for the settings of a run that --resume goes on with: leave it out")
-    if led_by_torchrun(asked_target):
+    if led_by_torchrun(target):
         return ExitCode.FINE
-    folder, output = put_aside(folder, output, resume=resume)
+    folder, output = put_aside(options)
     make_folder(folder)
     make_room(output)
-    asked = asked_for(asked_target, folder, trust, resume=resume)
+    asked = asked_for(target, folder, options.trust, resume=options.resume)
     if on is not None and asked.settings.train.ranks == 1:
         raise InputError(f"--on {on} is for ranks after the first: give train.ranks=2 or more")
-    record = run(asked, as_json=json)
-    return tell_one(kept_in(output, record), as_json=json)
+    record = run(asked, as_json=options.json)
+    return tell_one(kept_in(output, record), as_json=options.json)
 
 
-def put_aside(folder: Path, output: Path, *, resume: bool) -> tuple[Path, Path]:
+def put_aside(options: TrainOptions) -> tuple[Path, Path]:
     """Where the run and its record go: of one that `diagnose --causal` delays, away with all it leaves."""
     from hotloop.lab.diagnose.causal import aside
 
     away = aside()
     if away is None:
-        return folder, output
-    if resume:
+        return options.folder, options.output
+    if options.resume:
         raise InputError("a run with delays begins anew: leave out --resume")
     return away / "runs", away / "records"
 

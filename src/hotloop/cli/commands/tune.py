@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from hotloop.cli import flags, sweeps
+from hotloop.cli import sweeps
 from hotloop.cli.console import remark, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, Words
-from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.results import make_room
+from hotloop.cli.targets import reporting
 from hotloop.core.errors import InputError
 from hotloop.core.project import SAYABLE
 from hotloop.core.target import Target
+from hotloop.options.tune import TuneOptions, TuneProgramOptions
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
@@ -20,112 +19,18 @@ if TYPE_CHECKING:
     from hotloop.lab.scale.axes import Axes
     from hotloop.lab.tune.asked import Asked
 
-ISOLATED = True
 
-MOST_S = 1_000_000
-"""A confirmation of days is no confirmation any more."""
-
-EXAMPLES = (
-    "hotloop tune grid/toy num_envs=64,256,1024 threads=1,2",
-    "hotloop tune prospector num_envs=64,256 threads=1,2 train.num_steps=64,128 num_minibatches=2,4",
-    "hotloop tune grid/guard num_envs=64,128 train.num_steps=32,64 --learn-steps 100000 --minutes 15",
-    "hotloop tune prospector num_workers=1,2 rollout_steps=64,128 num_minibatches=2,4",
-    "hotloop tune farm/default index=grid,hash,quadtree,kdtree resources=list,memmap",
-    "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
-    "hotloop tune --metric 'sps=SPS: ([\\d.]+)' -- python train.py --num-envs '{8,32}'",
-)
-
-LearnSteps = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="For trainings: also train both settings for N env-steps, seed by seed."
-    ),
-]
-
-Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Seeds for that; 6 or more give an interval.")]
-
-WriteFloor = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Write the winner's floor into hotloop.toml as [budget.NAME], comments kept.",
-        show_default=False,
-    ),
-]
-
-Confirm = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="What the winner's turns with the present settings may take, and as much again for a verdict; "
-        "where that cannot tell, twice as long once more.  "
-        "[default: 30; of a training 120]",
-        show_default=False,
-    ),
-]
-
-LearningBand = Annotated[
-    float,
-    typer.Option(
-        metavar="%",
-        help="What the winner may learn less and still learn as well, of what the present settings learn.",
-    ),
-]
-
-Minutes = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        help="What search and confirmation may take at most.  [default: twice what is expected]",
-        show_default=False,
-    ),
-]
-
-Rounds = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Rounds of the first stage; each later one has twice as many.")
-]
-
-
-def tune(  # noqa: PLR0913 - one argument a flag
-    target: flags.TargetName,
-    words: Words = None,
-    *,
-    rounds: Rounds = 6,
-    confirm: Confirm = None,
-    minutes: Minutes = None,
-    learn_steps: LearnSteps = 0,
-    seeds: Seeds = 6,
-    learning_band: LearningBand = 5,
-    write_floor: WriteFloor = None,
-    phases: flags.Reports = None,
-    time: flags.Functions = None,
-    on: sweeps.On = None,
-    resume: sweeps.Resume = False,
-    yes: sweeps.Yes = False,
-    output: Output = FOLDER,
-    json: Json = False,
-) -> int:
-    """Find the fastest of all combinations of settings.
-
-    Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
-    Combinations that cannot run are skipped, with the reason. The rest is measured in stages: each keeps the
-    faster half and gives it twice as many rounds. The winner has the highest lower end of its interval, and
-    takes turns with the present settings before it is recommended. The longest time is said first and kept:
-    a search that is late has fewer stages. --learn-steps compares returns, too. num_workers, n_envs,
-    rollout_steps, n_steps, batch_size, n_epochs, num_minibatches are known. Exit: 3 learns less, 4 unsure.
-    """
+def tune(options: TuneOptions) -> int:
+    """Search the combinations, keep and show the record and the floor; returns its exit code."""
     from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.combinations import read
     from hotloop.lab.tune.halving import Sweeping
 
-    axes = read(flags.reporting(Target.typed(target, words), phases, time))
-    band, ns, most_s = share_of(learning_band), confirmed_ns(confirm), seconds_of(minutes)
-    how = Asked(rounds=rounds, seeds=seeds, band=band, confirm_ns=ns, at_most_s=most_s)
-    asked = replace(how, learn_steps=learn_steps)
-    check_floor(write_floor, axes)
-    asked = announced(axes, asked, yes=yes)
-    make_room(output)
+    axes = read(reporting(Target.typed(options.target, options.words), options.phases, options.time))
+    asked = replace(asked_of(options, options.rounds), learn_steps=options.learn_steps)
+    check_floor(options.write_floor, axes)
+    asked = announced(axes, asked, yes=options.yes)
+    make_room(options.output)
     record = sweeps.swept(
         axes,
         "tune",
@@ -139,12 +44,25 @@ def tune(  # noqa: PLR0913 - one argument a flag
             shelf=shelf,
             say=remark,
         ),
-        on=on,
-        resume=resume,
+        on=options.on,
+        resume=options.resume,
     )
-    code = sweeps.tell(record, output, as_json=json)
-    keep_floor(write_floor, record, axes)
+    code = sweeps.tell(record, options.output, as_json=options.json)
+    keep_floor(options.write_floor, record, axes)
     return code
+
+
+def asked_of(options: TuneOptions | TuneProgramOptions, rounds: int) -> "Asked":
+    """Return how settings are searched for, with so many rounds in the first stage."""
+    from hotloop.lab.tune.asked import Asked
+
+    return Asked(
+        rounds=rounds,
+        seeds=options.seeds,
+        band=options.learning_band / 100,
+        confirm_ns=None if options.confirm is None else round(1e9 * options.confirm),
+        at_most_s=None if options.minutes is None else 60 * options.minutes,
+    )
 
 
 def announced(axes: "Axes", asked: "Asked", *, yes: bool) -> "Asked":
@@ -162,34 +80,6 @@ def announced(axes: "Axes", asked: "Asked", *, yes: bool) -> "Asked":
     more = f", at most {sweeps.duration(longest)}{then}"
     sweeps.announce(len(axes.places), expected, yes=yes, more=more)
     return replace(asked, at_most_s=longest)
-
-
-def seconds_of(minutes: float | None) -> float | None:
-    """What search and confirmation may take."""
-    if minutes is None:
-        return None
-    if not 0 < minutes <= MOST_S:
-        raise InputError(
-            f"--minutes {minutes:g} does not fit: expected minutes, above 0 and up to {MOST_S:,}"
-        )
-    return 60 * minutes
-
-
-def share_of(band: float) -> float:
-    if not 0 <= band < 100:
-        raise InputError(f"--learning-band {band:g} does not fit: expected per cent, from 0 to below 100")
-    return band / 100
-
-
-def confirmed_ns(seconds: float | None) -> int | None:
-    """What a confirmation may take, in nanoseconds."""
-    if seconds is None:
-        return None
-    if not 0 < seconds <= MOST_S:
-        raise InputError(
-            f"--confirm {seconds:g} does not fit: expected seconds, above 0 and up to {MOST_S:,}"
-        )
-    return round(1e9 * seconds)
 
 
 def check_name(name: str | None) -> None:

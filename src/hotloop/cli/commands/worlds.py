@@ -1,16 +1,14 @@
 """hotloop worlds: what there is to measure, and what can be changed about it."""
 
 import json as json_format
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hotloop.cli.console import emit, show
-from hotloop.cli.flags import Json
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import components, find, presets
 from hotloop.core.registry import worlds as all_worlds
 from hotloop.core.settings import describe
+from hotloop.options.misc import WorldsOptions
 
 if TYPE_CHECKING:
     from hotloop.core.world import World
@@ -19,29 +17,17 @@ if TYPE_CHECKING:
 COLUMNS = {"name": "key", "default": "default", "expected": "expected", "role": "role", "help": "what it is"}
 """Facts about a parameter, and their headings."""
 
-EXAMPLES = (
-    "hotloop worlds",
-    "hotloop worlds grid",
-)
 
-
-def worlds(
-    name: Annotated[str | None, typer.Argument(metavar="WORLD", help="Show one world in detail.")] = None,
-    *,
-    json: Json = False,
-) -> int:
-    """List what there is to measure: worlds, presets, parameters.
-
-    A workload parameter changes results. A variant must not: variants are what you compare.
-    """
+def worlds(options: WorldsOptions) -> int:
+    """Show all worlds, or one of them."""
     from hotloop.report.kinds import listings
     from hotloop.report.terminal import draw
 
-    chosen = [find(name).world] if name else with_components()
+    chosen = [find(options.name).world] if options.name else with_components()
     known = {world.name: facts(world) for world in chosen}
-    if json:
+    if options.json:
         emit(json_format.dumps(known, indent=1) + "\n")
-    elif name:
+    elif options.name:
         show(draw(listings.world(chosen[0].name, known[chosen[0].name], COLUMNS)))
     else:
         show(draw(listings.worlds(known)))

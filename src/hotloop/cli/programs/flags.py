@@ -1,44 +1,39 @@
-"""Flags that the commands for programs share, and the program itself."""
+"""What the commands for programs share: the program, and the metric it is judged by."""
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Protocol
 
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.lab.programs.launch import Program
-    from hotloop.lab.programs.metrics import Metric as Found
-
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=REGEX",
-        help="Judge a number that the program prints, such as 'sps=SPS: (\\d+)'; the group is the number.",
-    ),
-]
-
-LessIsBetter = Annotated[
-    bool, typer.Option("--less-is-better", help="The metric is a time rather than a speed.")
-]
+    from hotloop.lab.programs.metrics import Metric
 
 
-def program_of(context: typer.Context) -> "Program":
-    """The words after `--`."""
+class MetricOptions(Protocol):
+    """Options that name a number which the program prints."""
+
+    @property
+    def metric(self) -> str | None:
+        """Return it as `NAME=REGEX`."""
+
+    @property
+    def less_is_better(self) -> bool:
+        """Return whether it is a time."""
+
+
+def program_of(words: tuple[str, ...]) -> "Program":
+    """Return the program of the words after `--`."""
     from hotloop.lab.programs.launch import Program
 
-    words: tuple[str, ...] = context.obj
     if not words:
         raise InputError("nothing stands after --: give a command there, such as -- python train.py")
     return Program(words)
 
 
-def metric_of(text: str | None, *, less_is_better: bool) -> "Found | None":
-    """The metric that was asked for; None where whole runs are judged."""
+def metric_of(options: MetricOptions) -> "Metric | None":
+    """Return the metric that programs are judged by; None if whole runs are."""
     from hotloop.lab.programs.metrics import parse
 
-    if text is None:
-        if less_is_better:
-            raise InputError("--less-is-better says it of a metric: give --metric NAME=REGEX")
+    if options.metric is None:
         return None
-    return parse(text, less_is_better=less_is_better)
+    return parse(options.metric, less_is_better=options.less_is_better)

@@ -3,57 +3,32 @@
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from hotloop.cli.commands.profile import FOLDER, Commit, keeper
-from hotloop.cli.flags import Json
+from hotloop.cli.commands.profile import keeper
 from hotloop.cli.programs.flags import program_of
 from hotloop.cli.results import check_repository, make_room
 from hotloop.cli.runner import measure, tell
 from hotloop.core.target import Target
+from hotloop.options.profile import ProfileProgramOptions
+from hotloop.options.shared import PROFILES
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
 
-EXAMPLES = (
-    "hotloop profile -- python train.py --steps 1000",
-    "hotloop profile --probe line,memory -- python train.py",
-    "hotloop profile --probe all -- python -m mypackage.train",
-)
 
-Probes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--probe",
-        metavar="NAME",
-        help="Look further: line, threads, cprofile, memory, pyspy, or all; may be repeated, or a list with "
-        "commas.  [default: samples,resources]",
-    ),
-]
-
-
-def profile(
-    context: typer.Context, *, probe: Probes = None, commit: Commit = False, json: Json = False
-) -> int:
-    """Show where the time of a whole program goes: hotloop profile [OPTIONS] -- CMD.
-
-    CMD is any command, run without a shell: first undisturbed, then watched: its hot functions by samples,
-    its spans if it uses hotloop.spans, its processes, threads and memory over time. --probe line shows the
-    lines of the five hottest functions; cprofile, memory and pyspy each look at a run of their own. Writes
-    .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), a web page and the files of the probes.
-    """
+def profile(words: tuple[str, ...], options: ProfileProgramOptions) -> int:
+    """Look at a program as it runs, keep and show the record; returns its exit code."""
     from hotloop.lab.programs import profile as lab
     from hotloop.report.files import folder_of, pictured
     from hotloop.report.kinds.programs import profile as sections
     from hotloop.report.terminal import draw
 
-    program, chosen = program_of(context), lab.choose(probe or ())
-    if commit:
+    program, chosen = program_of(words), lab.choose(options.probe or ())
+    if options.commit:
         check_repository()
-    make_room(FOLDER)
+    make_room(PROFILES)
     name = program.name
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         folder = folder_of(Path(made), name)
@@ -62,5 +37,5 @@ def profile(
             picture = partial(pictured, name, folder)
             return lab.profile(program, chosen, progress, files=folder, picture=picture)
 
-        records = measure([Target(name)], experiment, keeper(Path(made), {}, commit=commit))
-    return tell(records, draw(sections(records[0])), as_json=json, as_list=False)
+        records = measure([Target(name)], experiment, keeper(Path(made), {}, commit=options.commit))
+    return tell(records, draw(sections(records[0])), as_json=options.json, as_list=False)

@@ -1,41 +1,19 @@
 """hotloop soak -- CMD: does a whole program slow down or leak."""
 
-import typer
-
 from hotloop.cli import sweeps
-from hotloop.cli.commands.soak import Minutes
 from hotloop.cli.console import bar
-from hotloop.cli.flags import Json, Output
-from hotloop.cli.programs.flags import LessIsBetter, Metric, metric_of, program_of
-from hotloop.cli.results import FOLDER, make_room
-
-EXAMPLES = (
-    "hotloop soak --minutes 10 -- python train.py",
-    "hotloop soak --minutes 5 --metric 'sps=SPS: (\\d+)' -- python train.py",
-)
+from hotloop.cli.programs.flags import metric_of, program_of
+from hotloop.cli.results import make_room
+from hotloop.options.soak import SoakProgramOptions
 
 
-def soak(
-    context: typer.Context,
-    *,
-    minutes: Minutes = None,
-    metric: Metric = None,
-    less_is_better: LessIsBetter = False,
-    output: Output = FOLDER,
-    json: Json = False,
-) -> int:
-    """Find out whether a whole program slows down or leaks: hotloop soak [OPTIONS] -- CMD.
-
-    CMD is any command, run without a shell for that many minutes, then ended by Ctrl-C. Its memory, open
-    files and threads, and those of its children, are watched from outside; --metric adds what it prints about
-    its own speed. There is no second instance to compare with: a slow machine looks like a slow program.
-    """
-    from hotloop.cli.commands.soak import asked_for
+def soak(words: tuple[str, ...], options: SoakProgramOptions) -> int:
+    """Watch a program as it runs, keep and show the record; returns its exit code."""
     from hotloop.lab.programs.soak import soak as lab
+    from hotloop.lab.soak import Asked
 
-    program, judged = program_of(context), metric_of(metric, less_is_better=less_is_better)
-    asked = asked_for(minutes, None)
-    make_room(output)
+    program, metric = program_of(words), metric_of(options)
+    make_room(options.output)
     with bar(program.name) as progress:
-        record = lab(program, asked, progress, metric=judged)
-    return sweeps.tell(record, output, as_json=json)
+        record = lab(program, Asked(seconds=options.seconds), progress, metric=metric)
+    return sweeps.tell(record, options.output, as_json=options.json)

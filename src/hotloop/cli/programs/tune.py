@@ -1,28 +1,14 @@
 """hotloop tune -- CMD: which settings of a program are the fastest, and do they still learn."""
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hotloop.cli import sweeps
-from hotloop.cli.commands.tune import (
-    Confirm,
-    LearningBand,
-    Minutes,
-    Seeds,
-    WriteFloor,
-    announced,
-    check_name,
-    confirmed_ns,
-    keep,
-    keeps_floor,
-    seconds_of,
-    share_of,
-)
+from hotloop.cli.commands.tune import announced, asked_of, check_name, keep, keeps_floor
 from hotloop.cli.console import remark
-from hotloop.cli.flags import Json, Output
-from hotloop.cli.programs.flags import LessIsBetter, Metric, metric_of, program_of
-from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.programs.flags import metric_of, program_of
+from hotloop.cli.results import make_room
+from hotloop.options.tune import TuneProgramOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,90 +19,28 @@ if TYPE_CHECKING:
     from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.programs import ProgramAxes
 
-EXAMPLES = (
-    "hotloop tune -- python train.py --num-envs '{8,32}'",
-    "hotloop tune --metric 'sps=SPS: ([\\d.]+)' --write-floor sps -- python train.py --num-envs '{8,32}'",
-    "hotloop tune --learning-metric 'reward=reward: (\\S+)' -- python train.py --lr '{1,2}' --seed '{seed}'",
-)
 
-Rounds = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Runs of each combination in the first stage; each later stage has twice as many.  "
-        "[default: 3; of two combinations 6]",
-        show_default=False,
-    ),
-]
-
-Present = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CMD",
-        help="How the program is run now, quoted; the winner takes turns with it.  "
-        "[default: CMD without the settings that have several values]",
-        show_default=False,
-    ),
-]
-
-LearningMetric = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=REGEX",
-        help="Also compare what both settings learn: the last such number of each run, more being better.",
-        show_default=False,
-    ),
-]
-
-
-def tune(  # noqa: PLR0913 - one argument a flag
-    context: typer.Context,
-    *,
-    metric: Metric = None,
-    less_is_better: LessIsBetter = False,
-    present: Present = None,
-    rounds: Rounds = None,
-    confirm: Confirm = None,
-    minutes: Minutes = None,
-    learning_metric: LearningMetric = None,
-    seeds: Seeds = 6,
-    learning_band: LearningBand = 5,
-    write_floor: WriteFloor = None,
-    resume: sweeps.Resume = False,
-    yes: sweeps.Yes = False,
-    output: Output = FOLDER,
-    json: Json = False,
-) -> int:
-    """Find the fastest settings of a program: hotloop tune [OPTIONS] -- CMD.
-
-    A word of CMD such as '{8,32}' has several values; all combinations run in stages, each of which keeps
-    the faster half with twice as many runs. The winner takes turns with the present settings. --metric
-    judges what the program prints, otherwise whole runs are judged. {seed} in CMD is 1, and another for each
-    training of the learning check. --write-floor keeps what the winner can be relied on for as a budget of
-    hotloop gate. Exit: 3 the winner learns less, 4 cannot tell.
-    """
+def tune(words: tuple[str, ...], options: TuneProgramOptions) -> int:
+    """Search the settings of a program, keep and show the record and the floor; returns its exit code."""
+    from hotloop.lab.programs.metrics import parse
     from hotloop.lab.tune import programs
     from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.halving import Sweeping
 
-    axes = programs.read(program_of(context).words, present)
-    check_metrics(metric, learning_metric, less_is_better=less_is_better)
-    check_name(write_floor)
-    asked = Asked(
-        rounds=rounds or programs.rounds_of(len(axes.places)),
-        seeds=seeds,
-        band=share_of(learning_band),
-        confirm_ns=confirmed_ns(confirm),
-        at_most_s=seconds_of(minutes),
-        metric=metric,
-        less_is_better=less_is_better,
-        learning_metric=learning_metric,
+    axes = programs.read(program_of(words).words, options.present)
+    metric_of(options)  # refused before anything is run
+    if options.learning_metric is not None:
+        parse(options.learning_metric, less_is_better=False)
+    check_name(options.write_floor)
+    asked = replace(
+        asked_of(options, options.rounds or programs.rounds_of(len(axes.places))),
+        metric=options.metric,
+        less_is_better=options.less_is_better,
+        learning_metric=options.learning_metric,
     )
-    make_room(output)
-    say_settings(axes, program_of(context).words)
-    asked = announced(axes, asked, yes=yes)
+    make_room(options.output)
+    say_settings(axes, words)
+    asked = announced(axes, asked, yes=options.yes)
     record = sweeps.swept(
         axes,
         "tune",
@@ -125,17 +49,11 @@ def tune(  # noqa: PLR0913 - one argument a flag
             axes, asked, progress, executor=executor, shelf=shelf, say=remark
         ),
         on=None,
-        resume=resume,
+        resume=options.resume,
     )
-    code = sweeps.tell(record, output, as_json=json)
-    keep_floor(write_floor, record, axes, asked)
+    code = sweeps.tell(record, options.output, as_json=options.json)
+    keep_floor(options.write_floor, record, axes, asked)
     return code
-
-
-def check_metrics(judged: str | None, learnt: str | None, *, less_is_better: bool) -> None:
-    """Refuse, before anything is run, what finds no number."""
-    metric_of(judged, less_is_better=less_is_better)
-    metric_of(learnt, less_is_better=False)
 
 
 def say_settings(axes: "ProgramAxes", words: "Sequence[str]") -> None:

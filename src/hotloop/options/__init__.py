@@ -1,0 +1,1 @@
+"""The flags of every command, declared once: names, defaults, ranges, help, and what excludes what."""

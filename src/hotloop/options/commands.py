@@ -1,0 +1,38 @@
+"""Which commands there are, with their options."""
+
+from importlib import import_module
+
+from hotloop.options.option import Options
+
+HOMES = {
+    "bench": "bench",
+    "compare": "compare",
+    "diagnose": "diagnose",
+    "doctor": "misc",
+    "gate": "gate",
+    "guide": "misc",
+    "mcp": "misc",
+    "new": "misc",
+    "profile": "profile",
+    "report": "report",
+    "scale": "scale",
+    "sim": "sim",
+    "soak": "soak",
+    "top": "misc",
+    "train": "train",
+    "tune": "tune",
+    "validate": "validate",
+    "worlds": "misc",
+}
+"""Command to the module with its options."""
+
+PROGRAMS = ("bench", "compare", "diagnose", "profile", "soak", "tune")
+"""Commands that can be given a program, after the dashes."""
+
+
+def options_of(command: str, *, program: bool = False) -> type[Options]:
+    """Return the options of a command, or those it has for a program."""
+    module = import_module(f"hotloop.options.{HOMES[command]}")
+    name = f"{command.capitalize()}{'Program' if program else ''}Options"
+    found: type[Options] = getattr(module, name)
+    return found

@@ -1,0 +1,107 @@
+"""The options of commands that measure nothing."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from hotloop.options.option import Options, Rule, argument, option
+from hotloop.options.shared import json_option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions(Options):
+    """Check this machine: is it fit to measure, and what is missing?
+
+    Every line is ok, warn or bad, with what to do about it. A bad line means that numbers measured now would
+    mean little: the machine is called unfit, and the exit code is 4, cannot tell.
+    """
+
+    examples: ClassVar = ("hotloop doctor", "hotloop doctor --json")
+
+    json: bool = json_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideOptions(Options):
+    """Print a page for coding agents: faster, without fooling oneself."""
+
+    examples: ClassVar = ("hotloop guide", "hotloop guide --json")
+
+    json: bool = json_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpOptions(Options):
+    """Offer the commands to a coding agent (Model Context Protocol).
+
+    It talks over stdin and stdout. The agent gets worlds, bench, profile, compare, validate, diagnose, report
+    and guide as tools with typed arguments and short answers; long ones report progress and can be cancelled.
+    Everything happens in the folder it is started in: a path outside it is refused, and nothing but records
+    is written. Needs the package mcp: pip install 'hotloop[mcp]'.
+    """
+
+    examples: ClassVar = ("hotloop mcp", "hotloop mcp --json")
+
+    json: bool = option(False, "Print the tools and their schemas instead of serving.")
+
+
+class Kind(StrEnum):
+    """What there are templates for."""
+
+    WORLD = "world"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOptions(Options):
+    """Create the folder of a small but complete world.
+
+    It has native code and a Python twin. Writes src/hotloop/worlds/NAME in the checkout around the current
+    folder, where it is found automatically: ./hotloop builds it, and the contract tests in tests/worlds
+    include it.
+    """
+
+    examples: ClassVar = ("hotloop new world orchard", "./hotloop bench orchard")
+
+    kind: Kind = argument("What to make.", "world")
+    name: str = argument("Lower-case letters, digits and _.", "NAME")
+    json: bool = json_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopOptions(Options):
+    """Show live what a running Python process does.
+
+    Its functions by the time they take, like top. py-spy looks from outside; the process needs no special
+    start and hardly notices. Ctrl-C ends the view, not the process. hotloop profile --pid PID saves what it
+    sees instead; --json prints one second of it.
+    """
+
+    examples: ClassVar = (
+        "hotloop top 12345",
+        "hotloop top --pid 12345",
+        "hotloop top --pid 12345 --json",
+    )
+    rules: ClassVar = (
+        Rule(
+            given=(),
+            needs=("process", "pid"),
+            says="top needs the number of a process: hotloop top PID",
+        ),
+    )
+
+    process: int | None = argument("The Python process to look at.", "PID", None, min=1)
+    pid: int | None = option(None, "The same, as a flag.", "PID", min=1)
+    json: bool = json_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldsOptions(Options):
+    """List what there is to measure: worlds, presets, parameters.
+
+    A workload parameter changes results. A variant must not: variants are what you compare.
+    """
+
+    examples: ClassVar = ("hotloop worlds", "hotloop worlds grid")
+
+    name: str | None = argument("Show one world in detail.", "WORLD", None)
+    json: bool = json_option()

@@ -1,0 +1,169 @@
+"""How the options of a command are declared, and the checks that follow from that.
+
+They are a dataclass. The command line, the tool of an assistant and the JSON of a cell are derived from its
+fields; a function of Python takes the same names and defaults.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+
+from hotloop.core.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What is known of one option beside its name, type and default."""
+
+    help: str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+    """How it is spelled on a command line; empty for a word without a flag."""
+    is_argument: bool = False
+    min: float | None = None
+    """The least number that a command line takes, as its help says."""
+    max: float | None = None
+    above: float | None = None
+    """Less than any number that fits; these bounds hold wherever the options come from."""
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+    expected: str = ""
+    """The bounds and their unit in words."""
+    choices: tuple[str, ...] = ()
+    usual: tuple[Any, ...] = ()
+    """Values that mean the same as the default."""
+    tool: str = ""
+    """What an assistant is told of it; empty if its tool does not have it."""
+    tool_name: str = ""
+    """Its name there and in Python, if that is another."""
+
+    def check(self, value: Any) -> None:
+        """Refuse a value outside the bounds or the choices."""
+        if self.choices and value not in self.choices:
+            raise InputError(f"{self.flags[-1]} {value} does not fit: expected {' or '.join(self.choices)}")
+        fits = (
+            (self.above is None or value > self.above)
+            and (self.least is None or value >= self.least)
+            and (self.below is None or value < self.below)
+            and (self.most is None or value <= self.most)
+        )
+        if not fits:
+            shown = value if isinstance(value, int) else f"{value:g}"
+            raise InputError(f"{self.flags[-1]} {shown} does not fit: expected {self.expected}")
+
+
+def option(default: Any, help: str, metavar: str | None = None, **known: Any) -> Any:
+    """Declare an option; its flag is the name of its field, if `flags` has no other."""
+    return dataclasses.field(
+        default=default, metadata={"option": Option(help=help, metavar=metavar, **known)}
+    )
+
+
+def argument(help: str, metavar: str, default: Any = dataclasses.MISSING, **known: Any) -> Any:
+    """Declare a word of the command line that has no flag; without a default it is needed."""
+    about = Option(help=help, metavar=metavar, is_argument=True, **known)
+    return dataclasses.field(default=default, metadata={"option": about})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What options have to do with each other."""
+
+    given: tuple[str, ...]
+    """Names of options; the rule is about the first of them that is given, and always if there are none."""
+    says: str
+    """The refusal; {flag} is the flag of that option, {name} the value of an option."""
+    needs: tuple[str, ...] = ()
+    """One of these has to be given, too."""
+    excludes: tuple[str, ...] = ()
+    """None of these may be given, too."""
+
+
+def exclude(one: str, other: str) -> Rule:
+    """Return the rule that two options exclude each other."""
+    says = f"{flag_of(one)} and {flag_of(other)} exclude each other: give one of them"
+    return Rule(given=(one,), excludes=(other,), says=says)
+
+
+def flag_of(name: str) -> str:
+    """Return how an option is spelled on a command line, if nothing else is declared."""
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What the options of all commands have in common; the docstring of each is the help of its command."""
+
+    examples: ClassVar[tuple[str, ...]] = ()
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    isolated: ClassVar[bool] = False
+    """Whether user code runs in a process of its own, with the options of `ProcessOptions`."""
+    guarded: ClassVar[bool] = False
+    """Whether the command starts processes that have to end with it."""
+    stop_s: ClassVar[float | None] = None
+    """Seconds that the command may take to end once it is interrupted; None for the usual."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not fit, and options that do not go together."""
+        known = describe(type(self))
+        values = {name: getattr(self, name) for name in known}
+        for name, about in known.items():
+            if values[name] is not None:
+                about.check(values[name])
+        for rule in self.rules:
+            given = [name for name in rule.given if self.has(name)]
+            if bool(rule.given) > bool(given) or any(map(self.has, rule.needs)):
+                continue
+            if rule.needs or any(map(self.has, rule.excludes)):
+                flag = known[given[0]].flags[-1] if given and known[given[0]].flags else ""
+                raise InputError(rule.says.format(flag=flag, **values))
+
+    def has(self, name: str) -> bool:
+        """Return whether an option has a value that is not its default, nor nothing."""
+        value, declared = getattr(self, name), type(self).__dataclass_fields__[name]
+        if value is None or value is False or value == declared.default:
+            return False
+        return value != [] and value not in declared.metadata["option"].usual
+
+    def to_json(self) -> str:
+        """Return what `from_json` reads."""
+        return json.dumps(dataclasses.asdict(self), default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return options that another process wrote."""
+        return cls(**read_values(cls, json.loads(text)))
+
+
+def read_values(cls: type[Options], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of JSON as the fields have them: paths are paths, and lists of them, too."""
+    hints = get_type_hints(cls)
+    return {
+        name: [*map(Path, value)]
+        if isinstance(value, list) and Path in get_args(get_args(hints[name])[0])
+        else Path(value)
+        if isinstance(value, str) and Path in (hints[name], *get_args(hints[name]))
+        else value
+        for name, value in values.items()
+    }
+
+
+def describe(cls: type[Options]) -> dict[str, Option]:
+    """Return what is declared of each option, with its flags and the choices of its type."""
+    hints, found = get_type_hints(cls), {}
+    for each in dataclasses.fields(cls):
+        about: Option = each.metadata["option"]
+        if not (about.is_argument or about.flags):
+            about = dataclasses.replace(about, flags=(flag_of(each.name),))
+        if get_origin(hints[each.name]) is Literal:
+            about = dataclasses.replace(about, choices=get_args(hints[each.name]))
+        found[each.name] = about
+    return found
+
+
+def needs(one: str, other: str) -> Rule:
+    """Return the rule that an option says something of another."""
+    return Rule(given=(one,), needs=(other,), says=f"{flag_of(one)} goes with {flag_of(other)}: leave it out")

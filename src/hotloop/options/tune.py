@@ -1,0 +1,172 @@
+"""The options of tune, of targets and of programs."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from hotloop.options.option import Options, option
+from hotloop.options.shared import (
+    METRIC_RULE,
+    functions_option,
+    json_option,
+    less_is_better_option,
+    metric_option,
+    on_option,
+    output_option,
+    reports_option,
+    required_target,
+    resume_option,
+    words_option,
+    yes_option,
+)
+
+FIRST_ROUNDS = 6
+"""Of the first stage: the fewest that have an interval; each stage has twice as many as the one before."""
+
+SEEDS = 6
+"""Trainings of each side in the learning check: the fewest differences with an interval."""
+
+LEARNING_BAND = 5
+"""What a winner may learn less, in per cent of what the present settings learn."""
+
+CONFIRM_S, CONFIRM_TRAINING_S = 30, 120
+"""What the confirmation takes: a turn of a training is an update at least."""
+
+MOST = 1_000_000
+"""Seconds, or minutes: a confirmation of days is no confirmation any more."""
+
+confirm_option = partial(
+    option,
+    None,
+    "What the winner's turns with the present settings may take, and as much again for a verdict; "
+    "where that cannot tell, twice as long once more.  "
+    f"[default: {CONFIRM_S}; of a training {CONFIRM_TRAINING_S}]",
+    "SECONDS",
+    above=0,
+    most=MOST,
+    expected=f"seconds, above 0 and up to {MOST:,}",
+)
+
+minutes_option = partial(
+    option,
+    None,
+    "What search and confirmation may take at most.  [default: twice what is expected]",
+    "N",
+    above=0,
+    most=MOST,
+    expected=f"minutes, above 0 and up to {MOST:,}",
+)
+
+seeds_option = partial(option, SEEDS, "Seeds for that; 6 or more give an interval.", "N", min=1)
+
+learning_band_option = partial(
+    option,
+    LEARNING_BAND,
+    "What the winner may learn less and still learn as well, of what the present settings learn.",
+    "%",
+    least=0,
+    below=100,
+    expected="per cent, from 0 to below 100",
+)
+
+write_floor_option = partial(
+    option, None, "Write the winner's floor into hotloop.toml as [budget.NAME], comments kept.", "NAME"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions(Options):
+    """Find the fastest of all combinations of settings.
+
+    Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
+    Combinations that cannot run are skipped, with the reason. The rest is measured in stages: each keeps the
+    faster half and gives it twice as many rounds. The winner has the highest lower end of its interval, and
+    takes turns with the present settings before it is recommended. The longest time is said first and kept:
+    a search that is late has fewer stages. --learn-steps compares returns, too. num_workers, n_envs,
+    rollout_steps, n_steps, batch_size, n_epochs, num_minibatches are known. Exit: 3 learns less, 4 unsure.
+    """
+
+    examples: ClassVar = (
+        "hotloop tune grid/toy num_envs=64,256,1024 threads=1,2",
+        "hotloop tune prospector num_envs=64,256 threads=1,2 train.num_steps=64,128 num_minibatches=2,4",
+        "hotloop tune grid/guard num_envs=64,128 train.num_steps=32,64 --learn-steps 100000 --minutes 15",
+        "hotloop tune prospector num_workers=1,2 rollout_steps=64,128 num_minibatches=2,4",
+        "hotloop tune farm/default index=grid,hash,quadtree,kdtree resources=list,memmap",
+        "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
+        "hotloop tune --metric 'sps=SPS: ([\\d.]+)' -- python train.py --num-envs '{8,32}'",
+    )
+    isolated: ClassVar = True
+
+    target: str = required_target()
+    words: list[str] | None = words_option()
+    rounds: int = option(
+        FIRST_ROUNDS, "Rounds of the first stage; each later one has twice as many.", "N", min=1
+    )
+    confirm: float | None = confirm_option()
+    minutes: float | None = minutes_option()
+    learn_steps: int = option(
+        0, "For trainings: also train both settings for N env-steps, seed by seed.", "N", min=0
+    )
+    seeds: int = seeds_option()
+    learning_band: float = learning_band_option()
+    write_floor: str | None = write_floor_option()
+    phases: str | None = reports_option()
+    time: list[str] | None = functions_option()
+    on: str | None = on_option()
+    resume: bool = resume_option()
+    yes: bool = yes_option()
+    output: Path = output_option()
+    json: bool = json_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneProgramOptions(Options):
+    """Find the fastest settings of a program: hotloop tune [OPTIONS] -- CMD.
+
+    A word of CMD such as '{8,32}' has several values; all combinations run in stages, each of which keeps
+    the faster half with twice as many runs. The winner takes turns with the present settings. --metric
+    judges what the program prints, otherwise whole runs are judged. {seed} in CMD is 1, and another for each
+    training of the learning check. --write-floor keeps what the winner can be relied on for as a budget of
+    hotloop gate. Exit: 3 the winner learns less, 4 cannot tell.
+    """
+
+    examples: ClassVar = (
+        "hotloop tune -- python train.py --num-envs '{8,32}'",
+        "hotloop tune --metric 'sps=SPS: ([\\d.]+)' --write-floor sps -- python train.py --num-envs '{8,32}'",
+        (
+            "hotloop tune --learning-metric 'reward=reward: (\\S+)' -- python train.py --lr '{1,2}' "
+            "--seed '{seed}'"
+        ),
+    )
+    rules: ClassVar = (METRIC_RULE,)
+
+    metric: str | None = metric_option()
+    less_is_better: bool = less_is_better_option()
+    present: str | None = option(
+        None,
+        "How the program is run now, quoted; the winner takes turns with it.  "
+        "[default: CMD without the settings that have several values]",
+        "CMD",
+    )
+    rounds: int | None = option(
+        None,
+        "Runs of each combination in the first stage; each later stage has twice as many.  "
+        "[default: 3; of two combinations 6]",
+        "N",
+        min=1,
+    )
+    confirm: float | None = confirm_option()
+    minutes: float | None = minutes_option()
+    learning_metric: str | None = option(
+        None,
+        "Also compare what both settings learn: the last such number of each run, more being better.",
+        "NAME=REGEX",
+    )
+    seeds: int = seeds_option()
+    learning_band: float = learning_band_option()
+    write_floor: str | None = write_floor_option()
+    resume: bool = resume_option()
+    yes: bool = yes_option()
+    output: Path = output_option()
+    json: bool = json_option()
