@@ -185,9 +185,10 @@ def side_of(words: str) -> Target:
 
 def plan_of(options: CompareOptions) -> "Plan":
     """Return when a comparison is over."""
-    from hotloop.lab.measure.loop import THOROUGH, USUAL
+    from hotloop.lab.measure.loop import Plan
+    from hotloop.lab.measure.settle import THOROUGH
 
-    usual = THOROUGH if options.thorough else USUAL
+    usual = THOROUGH if options.thorough else Plan()
     return replace(usual, band=options.band_share, budget_ns=options.budget_ns)
 
 
