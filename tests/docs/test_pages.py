@@ -1,6 +1,5 @@
 """What the pages say is so: links lead somewhere, names exist, tables agree, figures are measured."""
 
-import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
-from hotloop.cli.app import DASHES, commands, make_command
+from hotloop.cli.app import DASHES, commands
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
 from hotloop.core.registry import worlds
@@ -18,7 +17,9 @@ from hotloop.core.settings import describe
 from hotloop.core.world import World
 from hotloop.envs.spec import BatchSettings
 from hotloop.options.bench import QUICK, THOROUGH
-from hotloop.options.commands import PROGRAMS
+from hotloop.options.commands import PROGRAMS, options_of
+from hotloop.options.option import describe as describe_options
+from hotloop.options.shared import ProcessOptions
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 
@@ -40,9 +41,9 @@ SETTINGS = {
 
 
 def flags_of(command: str, *, program: bool = False) -> set[str]:
-    function = make_command(command, () if program else None)
-    parameters = inspect.signature(function).parameters.values()
-    return {f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY} | {"--help"}
+    kind = options_of(command, program=program)
+    declared = (*describe_options(kind).values(), *describe_options(ProcessOptions).values())
+    return {flag for each in declared for flag in each.flags} | {"--help"}
 
 
 def script_flags() -> set[str]:

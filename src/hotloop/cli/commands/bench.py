@@ -52,10 +52,11 @@ def bench(options: BenchOptions) -> int:
     trains = any(key.startswith("train.") for key in target.keys)
     modes = check_modes(options.mode or ("trainer" if trains else ENV_ONLY))
     check_single(target, options, baselines)
+    extras = extras_of(options, baselines[0])
     if modes != (ENV_ONLY,):
         check_ladder(modes, options, baselines)
-        return climb_all(target, modes, options, extras_of(options, baselines[0]))
-    return measured(target, options, baselines)
+        return climb_all(target, modes, options, extras)
+    return measured(target, options, extras, baselines)
 
 
 def extras_of(options: BenchOptions, baselines: Sequence[str]) -> "Extras":
@@ -75,14 +76,13 @@ def extras_of(options: BenchOptions, baselines: Sequence[str]) -> "Extras":
     )
 
 
-def measured(target: Target, options: BenchOptions, baselines: Parted) -> int:
+def measured(target: Target, options: BenchOptions, extras: "Extras", baselines: Parted) -> int:
     """Measure the envs by themselves, once they can be; `baselines` are names of records, and commits."""
     from hotloop.lab.measure.target import Opener
     from hotloop.report.kinds.bench import bench as sections
     from hotloop.report.kinds.bench import brief
     from hotloop.report.terminal import draw
 
-    extras = extras_of(options, baselines[0])
     with closing(Opener()) as opener:
         targets = targets_of(target)
         check(targets, options.policy, opener, instructions=options.instructions)
