@@ -16,7 +16,9 @@ LEAST_NS, LEAST_LOOKS = 5_000_000_000, 20  # Of a run, for a trend to be told
 NEEDS = "at least 5 s and 20 windows or rounds"
 
 FALL = 0.1  # Of its speed that a loop must lose
-BUSY_FALL = 0.25  # The same on a busy machine: neighbors slow down even a core that the loop has
+BUSY_FALL = (
+    0.2  # Of its speed on a core, on a busy machine: neighbors slow down even a core that the loop has
+)
 START = 0.2  # Of the looks at memory, that are let by: there caches fill and pools grow
 GROWTH_SHARE, GROWTH_BYTES = 0.02, 4 << 20  # Of the memory, and in bytes: what it must surely grow by
 EVEN = 0.2  # Of its growth, that must come in each half of the looks
@@ -120,8 +122,10 @@ def find_fall(record: Record) -> Fall | None:
     name, points = speed_points(record)
     least = FALL if busy_load(record.machine) is None else BUSY_FALL
     # Other work on the machine slows a loop down, too: the speed must fall without that waiting as well.
-    if not is_long(points) or not all(
-        falls(speed_points(each)[1], least) for each in (record, off_the_queue(record))
+    if (
+        not is_long(points)
+        or not falls(points, FALL)
+        or not falls(speed_points(off_the_queue(record))[1], least)
     ):
         return None
     speeds = [speed for _, speed in points]
