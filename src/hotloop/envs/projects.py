@@ -2,11 +2,10 @@
 
 Two folders may each have a `physics.py`, and a process has room for one module of that name: whichever comes
 first would be both. So while targets of several homes are held against each other, none is opened here. What
-passes between the processes is pickled; both are ours, and what runs in them could do as much by itself.
+passes between the processes are messages of core/process/messages.py, and no pickles.
 """
 
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
+from hotloop.core.process.messages import receive, send
 from hotloop.core.sources import read_sources
 from hotloop.core.target import Target
 from hotloop.envs import callables
@@ -78,8 +78,8 @@ class Process:
             raise TheirError(f"the process of {self.name} was interrupted")
         self._whole = False
         try:
-            self._line.send(words)
-            failed, answer, states = self._line.recv()
+            send(self._line, words)
+            failed, answer, states = receive(self._line)
         except (EOFError, OSError):
             raise self._ended() from None
         self._whole = True
@@ -235,16 +235,16 @@ def serve(descriptor: int) -> None:
     line, objects = Connection(descriptor), dict[int, Any]()
     with suppress(EOFError, OSError):
         while True:
-            words = line.recv()
+            words = receive(line)
             tell(line, *answered(words, objects), words)
 
 
 def tell(line: Connection, failed: bool, answer: Any, words: Any) -> None:
     states = [each.bit_generator.state for each in generators(words)]
     try:
-        line.send((failed, answer, states))
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        line.send((True, InputError(f"what it gave back cannot pass between processes: {error}"), states))
+        send(line, (failed, answer, states))
+    except InputError as error:
+        send(line, (True, error, states))
 
 
 def answered(words: Any, objects: dict[int, Any]) -> tuple[bool, Any]:

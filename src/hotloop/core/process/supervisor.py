@@ -45,7 +45,10 @@ LAST_BYTES = 4000
 """Of what a process printed that are worth keeping."""
 
 WAITS = str(Path(__file__).parents[2] / "envs" / "projects.py")
-"""The file that waits for another process of ours, by `multiprocessing.connection`."""
+"""The file that waits for another process of ours."""
+
+PIPES = ("/multiprocessing/connection.py", "/hotloop/core/process/messages.py")
+"""The files by which it waits."""
 
 STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")
 """The folder of our code that steps envs of users."""
@@ -421,7 +424,7 @@ def frames(stack: Sequence[str]) -> str:
 
 def is_waiting(paths: Sequence[str]) -> bool:
     """Return whether a stack, innermost file first, waits for another process of ours."""
-    callers = dropwhile(lambda path: path.endswith("multiprocessing/connection.py"), paths)
+    callers = dropwhile(lambda path: path.endswith(PIPES), paths)
     return next(callers, "") == WAITS
 
 
