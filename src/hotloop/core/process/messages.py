@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.packages import need
 
 KIND = "\0"
 """The key that marks a value with a type of its own; no other mapping has it."""
@@ -184,9 +185,7 @@ def decode_error(value: Mapping[str, Any], _: list[bytes]) -> HotloopError:
 
 
 def decode_tensor(value: Mapping[str, Any], buffers: list[bytes]) -> Any:
-    import torch
-
-    return torch.from_numpy(decode(value["value"], buffers))
+    return need("torch").from_numpy(decode(value["value"], buffers))
 
 
 def decode_generator(value: Mapping[str, Any], buffers: list[bytes]) -> np.random.Generator:
