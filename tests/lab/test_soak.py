@@ -11,7 +11,8 @@ from hotloop.core.record.checks import OPEN_FILES, RSS_BYTES, SLOWER, SLOWER_IN,
 from hotloop.core.target import Target
 from hotloop.lab import soak as lab
 from hotloop.lab.measure.sides import Turn
-from hotloop.lab.soak import Asked, SoFar, Watch, soak
+from hotloop.lab.soak import SoFar, Watch, soak
+from hotloop.options.soak import SoakOptions
 
 
 @dataclass
@@ -68,7 +69,7 @@ def watched(world: World, minutes: float, **planted: float) -> tuple[Soak, SoFar
     found = SoFar()
     watch = Watch(
         make=make,
-        asked=Asked(seconds=60 * minutes),
+        options=SoakOptions(target="", minutes=minutes),
         read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
         clock=lambda: world.ns,
         room={RSS_BYTES: 1e12},
@@ -127,7 +128,7 @@ def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
         return Ageing(world)
 
     read = {"read": lambda: {RSS_BYTES: world.rss}, "clock": lambda: world.ns, "room": {}}
-    Watch(make=make, asked=Asked(seconds=180), **read).run(Ageing(world), found)  # type: ignore[arg-type]
+    Watch(make=make, options=SoakOptions(target="", minutes=3), **read).run(Ageing(world), found)  # type: ignore[arg-type]
     [rising] = [each for each in found.soak().trends if each.by_new]
     assert rising.name == RSS_BYTES
     assert rising.growth > 1e7
@@ -141,7 +142,7 @@ def test_who_takes_half_of_what_there_is_is_stopped_and_its_leak_is_told(
     world, found = World(), SoFar()
     watch = Watch(
         make=lambda: Ageing(world),
-        asked=Asked(seconds=600),
+        options=SoakOptions(target="", minutes=10),
         read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
         clock=lambda: world.ns,
         room={RSS_BYTES: 1e8, OPEN_FILES: 900},
@@ -162,7 +163,9 @@ def test_what_takes_long_to_make_serves_for_several_looks() -> None:
         return made[-1]
 
     found = SoFar()
-    watch = Watch(make=make, asked=Asked(seconds=120), read=dict, clock=lambda: world.ns, room={})
+    watch = Watch(
+        make=make, options=SoakOptions(target="", minutes=2), read=dict, clock=lambda: world.ns, room={}
+    )
     watch.run(Ageing(world), found)
     assert 1 < found.fresh < found.soak().looks / 5
     assert all(each.closed for each in made)
@@ -180,7 +183,7 @@ def test_rows_stay_bounded_and_are_of_the_whole_run_however_long_it_is() -> None
 
 
 def test_a_soak_of_our_world_by_steps_leaves_a_judged_record() -> None:
-    record = soak(Target("grid/toy", {"num_envs": 2, "agents": 2}), Asked(seconds=None, env_steps=1))
+    record = soak(Target("grid/toy", {"num_envs": 2, "agents": 2}), SoakOptions(target="", steps=1))
     assert record.kind == "soak"
     assert record.soak is not None
     assert record.soak.looks == 1
@@ -190,4 +193,4 @@ def test_a_soak_of_our_world_by_steps_leaves_a_judged_record() -> None:
 
 def test_no_time_is_refused() -> None:
     with pytest.raises(InputError, match="expected more than 0"):
-        Asked(seconds=0)
+        SoakOptions(target="", minutes=0)

@@ -16,6 +16,7 @@ from hotloop.core.record.record import CPU_SHARE, ENV_STEPS_PER_S, METHOD, Recor
 from hotloop.core.sources import unlike_sources
 from hotloop.judge.busy import busy_load
 from hotloop.judge.judge import STEAL_SHARE, headline, judge
+from hotloop.options.compare import BAND as BAND_PERCENT
 from hotloop.stats.ratio import (
     FEWEST_APART,
     confirms,
@@ -29,7 +30,7 @@ from hotloop.stats.ratio import (
 )
 from hotloop.stats.summary import with_metrics
 
-BAND = 0.02  # Changes smaller than this are called the same
+BAND = BAND_PERCENT / 100  # Changes smaller than this are called the same
 # What steady runs of the same code were seen to differ by on a shared machine, minutes apart
 NEIGHBOURS = 1.5
 MOVED: tuple[Outcome, ...] = ("faster", "slower")  # Outcomes that need a second, independent run

@@ -34,6 +34,7 @@ from hotloop.lab.validate import validate as validating
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of, rivals
+from hotloop.options.soak import SoakOptions
 from hotloop.stats.summary import with_metrics
 
 SEED = 42
@@ -72,11 +73,9 @@ def validate_one(target: Target, progress: Progress = silent, **asked: Any) -> R
     return validating.validate(match, replace(how, policy=asked["policy"]), progress)[0]
 
 
-def soak_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+def soak_one(target: Target, progress: Progress = silent, **options: Any) -> Record:
     """Soak a target, or a training of it."""
-    policy = asked.pop("policy")
-    how = soaks.Asked(**asked)
-    return soaks.soak(target, how, progress, policy=policy)
+    return soaks.soak(target, SoakOptions.from_plain(options), progress)
 
 
 def sims_of(target: Target, asked: sims.SimSettings) -> list[Cell]:

@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.checks import (
     GPU_BYTES,
@@ -34,13 +33,14 @@ from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude
 from hotloop.lab.measure import usage
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
-from hotloop.lab.measure.policy import LEARNING, RANDOM
+from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.sides import Side, SubjectSide, Turn
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
+from hotloop.options.soak import SoakOptions
 
 KIND = "soak"
 
@@ -82,22 +82,9 @@ Held = Callable[[], Mapping[str, float]]
 """Reads what the process holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """How long it runs."""
-
-    seconds: float | None = 600.0
-    env_steps: int | None = None
-    """Instead of seconds."""
-
-    def __post_init__(self) -> None:
-        if self.seconds is not None and not 0 < self.seconds < 1e9:
-            raise InputError(f"a soak of {self.seconds:g} s: expected more than 0")
-
-    @property
-    def look_s(self) -> float:
-        """Between two looks."""
-        return SHORTEST_S if self.seconds is None else max(SHORTEST_S, self.seconds / LOOKS)
+def look_s(seconds: float | None) -> float:
+    """Return the seconds between two looks of a soak that lasts so long; None if it counts env-steps."""
+    return SHORTEST_S if seconds is None else max(SHORTEST_S, seconds / LOOKS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,7 +126,7 @@ class SoFar:
         return conclude(found, self.curves())
 
 
-def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
+def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> Record:
     """Soak a target, or a training of it update by update; Ctrl-C leaves a record of what was seen."""
     if is_training(target):
         settings = untimed(read_training(target))
@@ -154,8 +141,8 @@ def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: s
 
         def make() -> Side:
             subject = open_subject(target, profile=True)
-            check_player(subject, policy)
-            return SubjectSide(target.words, subject, policy)
+            check_player(subject, options.policy)
+            return SubjectSide(target.words, subject, options.policy)
 
         side = make()
         assert isinstance(side, SubjectSide)
@@ -173,7 +160,7 @@ def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: s
 
     kept = kept_so_far(lambda: so_far() if found.rows else None, progress)
     with closing(side):
-        Watch(make=make, asked=asked, progress=kept).run(side, found)
+        Watch(make=make, options=options, progress=kept).run(side, found)
         return judge(so_far())
 
 
@@ -244,7 +231,7 @@ class Watch:
     """The course of a soak."""
 
     make: Callable[[], Side]
-    asked: Asked
+    options: SoakOptions
     progress: Progress = silent
     read: Held = field(default_factory=holdings)
     clock: Callable[[], int] = now_ns
@@ -278,7 +265,7 @@ class Watch:
                 found.ended = self.taken(first, values)
                 before = self.read()
 
-            ageing = AgeingSide(side, round(AGEING * self.asked.look_s * 1e9), self.clock)
+            ageing = AgeingSide(side, round(AGEING * look_s(self.options.seconds) * 1e9), self.clock)
             plan = Plan(
                 budget_ns=NO_LIMIT, length=Length(turn), clock=self.clock, stop=lambda _: self.is_over(found)
             )
@@ -296,15 +283,15 @@ class Watch:
     def is_over(self, found: SoFar) -> bool:
         if found.ended:
             return True
-        if self.asked.env_steps is not None:
-            return found.env_steps >= self.asked.env_steps
-        return found.seconds >= (self.asked.seconds or 0.0)
+        if self.options.steps is not None:
+            return found.env_steps >= self.options.steps
+        return found.seconds >= (self.options.seconds or 0.0)
 
     def moved(self, found: SoFar) -> None:
-        if self.asked.env_steps is not None:
-            self.progress(found.env_steps, self.asked.env_steps)
+        if self.options.steps is not None:
+            self.progress(found.env_steps, self.options.steps)
         else:
-            self.progress(round(1_000 * found.seconds), round(1_000 * (self.asked.seconds or 0.0)))
+            self.progress(round(1_000 * found.seconds), round(1_000 * (self.options.seconds or 0.0)))
 
     def turn_of(self, side: Side) -> int:
         """Env-steps of a turn: about a millisecond, or one call."""
@@ -315,7 +302,7 @@ class Watch:
         """Return the log of how many times as long the old one takes as a new one, also by phase."""
         fresh = self.renewed(turn, found)
         plan = Plan(
-            budget_ns=round(COMPARING * self.asked.look_s * 1e9),
+            budget_ns=round(COMPARING * look_s(self.options.seconds) * 1e9),
             min_rounds=FEWEST_TURNS,
             patient=True,
             block=1,
@@ -338,7 +325,7 @@ class Watch:
         self.fresh = self.make()
         found.fresh += 1
         making_s = (self.clock() - begin) / 1e9
-        self.due = int(making_s / (MAKING * self.asked.look_s))
+        self.due = int(making_s / (MAKING * look_s(self.options.seconds)))
         for _ in range(RUN_IN):
             self.fresh.turn(turn, 0)
         return self.fresh

@@ -27,6 +27,7 @@ from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.profile.profile import Asked, look
 from hotloop.lab.scale import axes
 from hotloop.lab.scale import scale as scaling
+from hotloop.options.scale import ScaleOptions
 
 SHIPPED = Path(__file__).with_name("suites.toml")
 
@@ -72,7 +73,7 @@ def profile(target: Target, progress: Progress = silent) -> Record:
 
 def scale(target: Target, progress: Progress = silent) -> Record:
     """How its cost grows along the keys that have several values."""
-    return scaling.scale(axes.read(target), scaling.Asked(), progress)
+    return scaling.scale(axes.read(target), ScaleOptions(target=target.name), progress)
 
 
 def compare(target: Target, progress: Progress = silent, *, against: str) -> Record:

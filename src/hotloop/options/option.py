@@ -50,6 +50,10 @@ class Option:
             and (self.below is None or value < self.below)
             and (self.most is None or value <= self.most)
         )
+        least, most = self.min, self.max
+        if (least is not None and value < least) or (most is not None and value > most):
+            bounds = f"at least {least}" if most is None else f"{least} to {most}"
+            raise InputError(f"{self.flags[-1]} {value} does not fit: expected {bounds}")
         if not fits:
             shown = value if isinstance(value, int) else f"{value:g}"
             raise InputError(f"{self.flags[-1]} {shown} does not fit: expected {self.expected}")
@@ -128,27 +132,24 @@ class Options:
             return False
         return value != [] and value not in declared.metadata["option"].usual
 
-    def to_json(self) -> str:
-        """Return what `from_json` reads."""
-        return json.dumps(dataclasses.asdict(self), default=str)
+    def to_plain(self) -> dict[str, Any]:
+        """Return the values as JSON has them, for `from_plain` in another process."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        return plain
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return options that another process wrote."""
-        return cls(**read_values(cls, json.loads(text)))
+    def from_plain(cls, values: Mapping[str, Any]) -> Self:
+        """Return options from values of JSON, in which paths are texts."""
+        hints = get_type_hints(cls)
+        return cls(**{name: from_plain(value, hints[name]) for name, value in values.items()})
 
 
-def read_values(cls: type[Options], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of JSON as the fields have them: paths are paths, and lists of them, too."""
-    hints = get_type_hints(cls)
-    return {
-        name: [*map(Path, value)]
-        if isinstance(value, list) and Path in get_args(get_args(hints[name])[0])
-        else Path(value)
-        if isinstance(value, str) and Path in (hints[name], *get_args(hints[name]))
-        else value
-        for name, value in values.items()
-    }
+def from_plain(value: Any, hint: Any) -> Any:
+    """Return a value of JSON as a field of this type has it: a text may be a path, and one in a list, too."""
+    kinds = (hint, *get_args(hint))
+    if isinstance(value, str) and Path in kinds:
+        return Path(value)
+    return [*map(Path, value)] if isinstance(value, list) and list[Path] in kinds else value
 
 
 def describe(cls: type[Options]) -> dict[str, Option]:

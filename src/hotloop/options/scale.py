@@ -72,3 +72,8 @@ class ScaleOptions(Options):
     yes: bool = yes_option()
     output: Path = output_option()
     json: bool = json_option()
+
+    @property
+    def env_steps(self) -> int:
+        """Return the env-steps in each of a cell's rounds, at most."""
+        return ENV_STEPS if self.steps is None else self.steps

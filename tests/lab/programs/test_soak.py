@@ -3,12 +3,12 @@ from support.leaving import leaves
 
 from hotloop.core.record.checks import RUNNING
 from hotloop.lab.programs.soak import soak
-from hotloop.lab.soak import Asked
+from hotloop.options.soak import SoakProgramOptions
 
 
 def test_a_soak_watches_what_works_after_the_program_and_ends_it() -> None:
     before = launchers()
-    record = soak(leaves(cpu_s=600, sleep_s=0), Asked(seconds=3))
+    record = soak(leaves(cpu_s=600, sleep_s=0), SoakProgramOptions(minutes=3 / 60))
     assert record.soak is not None
     (threads,) = (each for each in record.soak.trends if each.name == RUNNING)
     assert threads.curve[-1][1] == 1
@@ -17,7 +17,7 @@ def test_a_soak_watches_what_works_after_the_program_and_ends_it() -> None:
 
 
 def test_a_soak_names_what_a_program_left_asleep() -> None:
-    record = soak(leaves(cpu_s=0.1, sleep_s=600), Asked(seconds=60))
+    record = soak(leaves(cpu_s=0.1, sleep_s=600), SoakProgramOptions(minutes=1))
     assert record.soak is not None
     assert record.soak.ended == "the program ended"
     assert [each.code for each in record.notices if each.code == "left-behind"]

@@ -19,12 +19,13 @@ from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
 from hotloop.lab.scale import scale as lab
 from hotloop.lab.scale.axes import read
-from hotloop.lab.scale.scale import Asked, cells_of, forecast, scale
+from hotloop.lab.scale.scale import cells_of, forecast, scale
+from hotloop.options.scale import ScaleOptions
 
 MAKE = f"{Path(sized_target.__file__)}:make"
 MACHINE, CODE = machine(), code(None)
 
-SHORT = Asked(repeats=1, env_steps=20)
+SHORT = ScaleOptions(target="", repeats=1, steps=20)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +49,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TurnClock, "time", lambda _, play: took(play))
 
 
-def sized(*words: str, asked: Asked = SHORT) -> Record:
+def sized(*words: str, asked: ScaleOptions = SHORT) -> Record:
     return scale(read(Target.typed(MAKE, words)), asked)
 
 
@@ -93,11 +94,11 @@ def test_the_same_sweep_twice_does_the_same_work() -> None:
 
 def test_every_repeat_has_every_place_in_an_order_of_its_own() -> None:
     axes = read(Target.typed("grid/toy", ["agents=1,2,3,4,5"]))
-    cells = cells_of(axes, Asked(repeats=2))
+    cells = cells_of(axes, ScaleOptions(target="", repeats=2))
     first, second = ([cell.target.keys["agents"] for cell in cells[k : k + 5]] for k in (0, 5))
     assert sorted(first) == sorted(second) == ["1", "2", "3", "4", "5"]
     assert first != second
-    assert cells == cells_of(axes, Asked(repeats=2))
+    assert cells == cells_of(axes, ScaleOptions(target="", repeats=2))
 
 
 @pytest.mark.usefixtures("still")
@@ -145,7 +146,7 @@ def test_ctrl_c_leaves_a_record_of_what_is_done_and_resume_goes_on(
 
 @pytest.mark.usefixtures("still")
 def test_a_slow_call_makes_a_round_ten_times_shorter() -> None:
-    quick, slow = (sized(f"n={n},{n + 1}", asked=replace(SHORT, env_steps=200)) for n in (10, 5_000))
+    quick, slow = (sized(f"n={n},{n + 1}", asked=replace(SHORT, steps=200)) for n in (10, 5_000))
     assert quick.work.env_steps == 2 * lab.ROUNDS * 200
     assert slow.work.env_steps == 2 * lab.ROUNDS * 20
 
@@ -156,7 +157,7 @@ NAMES = ("Environment.get_observation", "Spatial.nearby")
 
 def test_functions_of_untouched_code_are_phases_and_a_call_of_two_is_counted_in_both() -> None:
     target = Target(f"{ZOO}/ecology.py:make", {"agents": "3,6,12"}, time=NAMES)
-    record = scale(read(target), Asked(repeats=1, env_steps=8))
+    record = scale(read(target), ScaleOptions(target="", repeats=1, steps=8))
     assert record.sweep is not None
     assert record.work.agent_steps / record.work.env_steps == pytest.approx(7)
     for point in record.sweep.points:
@@ -168,7 +169,7 @@ def test_functions_of_untouched_code_are_phases_and_a_call_of_two_is_counted_in_
 
 def test_a_function_that_no_place_calls_is_said() -> None:
     target = Target(f"{ZOO}/ecology.py:make", {"agents": "2,3"}, time=("Log.flush",))
-    record = scale(read(target), Asked(repeats=1, env_steps=2))
+    record = scale(read(target), ScaleOptions(target="", repeats=1, steps=2))
     assert [said.text for said in record.notices if said.code == "never-called"] == [
         "Log.flush was never called in this process"
     ]

@@ -15,21 +15,15 @@ def scale(options: ScaleOptions) -> int:
 
     target = Target.typed(options.target, options.words)
     axes = reading.read(reporting(target, options.phases, options.time), options.grid)
-    asked = lab.Asked(
-        repeats=options.repeats,
-        env_steps=options.steps or lab.ENV_STEPS,
-        policy=options.policy,
-        phases=not options.no_phases,
-    )
     with bar("forecast") as progress, stdout_kept_clean():
-        seconds = lab.forecast(axes, asked, progress)
-    sweeps.announce(len(axes.places) * asked.repeats, seconds, yes=options.yes)
+        seconds = lab.forecast(axes, options, progress)
+    sweeps.announce(len(axes.places) * options.repeats, seconds, yes=options.yes)
     make_room(options.output)
     record = sweeps.swept(
         axes,
         "scale",
-        lab.cells_of(axes, asked),
-        lambda progress, shelf, executor: lab.scale(axes, asked, progress, executor=executor, shelf=shelf),
+        lab.cells_of(axes, options),
+        lambda progress, shelf, executor: lab.scale(axes, options, progress, executor=executor, shelf=shelf),
         on=options.on,
         resume=options.resume,
     )

@@ -10,10 +10,9 @@ from hotloop.options.soak import SoakProgramOptions
 def soak(words: tuple[str, ...], options: SoakProgramOptions) -> int:
     """Watch a program as it runs, keep and show the record; returns its exit code."""
     from hotloop.lab.programs.soak import soak as lab
-    from hotloop.lab.soak import Asked
 
     program, metric = program_of(words), metric_of(options)
     make_room(options.output)
     with bar(program.name) as progress:
-        record = lab(program, Asked(seconds=options.seconds), progress, metric=metric)
+        record = lab(program, options, progress, metric=metric)
     return sweeps.tell(record, options.output, as_json=options.json)

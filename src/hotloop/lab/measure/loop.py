@@ -23,6 +23,7 @@ from hotloop.judge.compare import BAND
 from hotloop.lab.measure.sides import RUN_IN, Side, Turn
 from hotloop.lab.measure.stepping import collect_rest
 from hotloop.lab.measure.work import Tally
+from hotloop.options.compare import BUDGET_S
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.looks import FIRST
 
@@ -97,7 +98,7 @@ class Plan:
 
     rounds: int | None = None
     """None: until the time is over, or `stop` ends it."""
-    budget_ns: int = 6_000_000_000
+    budget_ns: int = round(1e9 * BUDGET_S)
     """For all rounds and the warm-up before them; `NO_LIMIT` for as long as the rounds take."""
     min_rounds: int = FEWEST
     """Rounds that come before the budget counts."""

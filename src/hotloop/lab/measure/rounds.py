@@ -10,6 +10,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Play
+from hotloop.options.bench import USUAL
 
 WARMUP_NS = 2_000_000_000
 
@@ -24,11 +25,11 @@ DRAWN_AT_ONCE = 256
 class Rounds:
     """A plan of measurement. Steps are env-steps: one batch call makes num_envs of them."""
 
-    count: int = 20
+    count: int = USUAL[0]
     """Measured rounds; the round, not the step, is the sample."""
-    iterations: int = 20_000
+    iterations: int = USUAL[1]
     """Env-steps in one round, rounded up to whole batch calls."""
-    warmup: int = 150_000
+    warmup: int = USUAL[2]
     """Env-steps before the first round, thrown away and recorded."""
     box_iterations: bool = True
     """Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds."""

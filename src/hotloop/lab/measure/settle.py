@@ -17,6 +17,7 @@ from hotloop.core.turn_clock import WORK_NS
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
 from hotloop.lab.measure.sides import Side, Turn
+from hotloop.options.compare import THOROUGH_BUDGET_S
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, LOOKS, next_look
 from hotloop.stats.ratio import outcome, ratio, within_self_noise
@@ -35,7 +36,7 @@ RESTED_TURNS = 6
 
 USUAL = Plan()
 
-THOROUGH = Plan(band=BAND / 2, budget_ns=60_000_000_000, fewest=60)
+THOROUGH = Plan(band=BAND / 2, budget_ns=round(1e9 * THOROUGH_BUDGET_S), fewest=60)
 
 
 def instance(letter: str, number: int) -> str:

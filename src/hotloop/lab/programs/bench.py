@@ -12,6 +12,7 @@ from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, u
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
+from hotloop.options.bench import PROGRAM_ROUNDS
 
 BOX_NS = 60_000_000_000
 
@@ -20,7 +21,7 @@ BOX_NS = 60_000_000_000
 class Rounds:
     """How often a program is run."""
 
-    count: int = 10
+    count: int = PROGRAM_ROUNDS
     warmup: int = 1
     """Runs before the first that counts: they fill the caches of the disk."""
     boxed: bool = True

@@ -1,7 +1,6 @@
 """Soak of a program: watched from outside while it runs, with what it prints about itself."""
 
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,30 @@ from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.programs.launch import Launcher, Program, ending, last_line
 from hotloop.lab.programs.metrics import Metric, number
 from hotloop.lab.programs.record import ProgramRecorder
-from hotloop.lab.soak import KIND, Asked, SoFar
+from hotloop.lab.soak import KIND, SoFar, look_s
+from hotloop.options.soak import SoakProgramOptions
 
 END_S = 5.0
 """For a program to end, once it is asked to."""
 
 
 def soak(
-    program: Program, asked: Asked, progress: Progress = silent, *, metric: Metric | None = None
+    program: Program,
+    options: SoakProgramOptions,
+    progress: Progress = silent,
+    *,
+    metric: Metric | None = None,
 ) -> Record:
     """Run a program for its time, or to its end; Ctrl-C leaves a record of what was seen.
 
     What it leaves behind is watched as a part of it for as long as it uses CPU.
     """
     recorder, found, answer = ProgramRecorder(KIND, program), SoFar(), None
-    with Launcher(settle_s=asked.seconds or inf, end_s=END_S) as launcher:
+    with Launcher(settle_s=options.seconds, end_s=END_S) as launcher:
         printed = launcher.folder / "printed"
         launcher.start(program, printed, printed)
         with until_interrupted(found):
-            answer = watch(launcher, printed, asked, found, metric, progress)
+            answer = watch(launcher, printed, options, found, metric, progress)
         if answer and answer["status"] > 0 and not found.rows:
             words = last_line([printed.read_text(errors="replace")])
             raise InputError(f"{program.name} {ending(answer['status'])}: {words}")
@@ -56,16 +60,16 @@ def soak(
 def watch(
     launcher: Launcher,
     printed: Path,
-    asked: Asked,
+    options: SoakProgramOptions,
     found: SoFar,
     metric: Metric | None,
     progress: Progress,
 ) -> dict[str, Any] | None:
     """Look again and again until the time is over, or it has ended; return how it ended then."""
-    begin, whole_s = now_ns(), asked.seconds or 0.0
+    begin, whole_s = now_ns(), options.seconds
     with printed.open("rb") as file:
         while found.seconds < whole_s:
-            answer = launcher.wait(asked.look_s)
+            answer = launcher.wait(look_s(options.seconds))
             if answer is not None:
                 found.ended = "the program ended"
                 return answer

@@ -30,7 +30,7 @@ from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, swee
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
-from hotloop.lab.measure.policy import RANDOM, Play, play_of
+from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.sides import SubjectSide
@@ -39,6 +39,7 @@ from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.scale.axes import Axes, Place
+from hotloop.options.scale import ScaleOptions
 
 KIND = "scale"
 
@@ -49,11 +50,6 @@ ROUNDS = 5
 
 WHOLE = "step"
 """What the whole of a step is called beside its phases."""
-
-REPEATS = 5
-
-ENV_STEPS = 4_096
-"""Of a round, made up to whole calls."""
 
 TRIED = 3
 """Calls that tell how long one takes."""
@@ -84,40 +80,25 @@ ENOUGH_NS = 5_000_000
 """Of calls at one place, after which one of them is known well enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """How a sweep is measured."""
-
-    repeats: int = REPEATS
-    env_steps: int = ENV_STEPS
-    policy: str = RANDOM
-    phases: bool = True
-
-    def __post_init__(self) -> None:
-        for name, least in (("repeats", 1), ("env_steps", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
-
-
-def cells_of(axes: Axes, asked: Asked) -> list[Cell]:
+def cells_of(axes: Axes, options: ScaleOptions) -> list[Cell]:
     """Every place once in every repeat, each repeat shuffled by itself: no place is always first."""
     cells = list[Cell]()
-    for repeat in range(asked.repeats):
-        block = [cell_at(axes, place, asked, repeat) for place in axes.places]
+    for repeat in range(options.repeats):
+        block = [cell_at(axes, place, options, repeat) for place in axes.places]
         random.Random(repeat).shuffle(block)
         cells += block
     return cells
 
 
-def cell_at(axes: Axes, place: Place, asked: Asked, repeat: int) -> Cell:
-    told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": asked.env_steps}
-    told |= {"policy": asked.policy, "phases": asked.phases, "steps": place.steps}
+def cell_at(axes: Axes, place: Place, options: ScaleOptions, repeat: int) -> Cell:
+    told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": options.env_steps}
+    told |= {"policy": options.policy, "phases": not options.no_phases, "steps": place.steps}
     return Cell(target=axes.target_at(place), experiment=EXPERIMENT, asked=told)
 
 
 def scale(
     axes: Axes,
-    asked: Asked,
+    options: ScaleOptions,
     progress: Progress = silent,
     *,
     executor: Executor | None = None,
@@ -131,18 +112,20 @@ def scale(
     def told(each: Done) -> None:
         so_far.append(each)
         if each.record is not None:
-            lifeline.offer(lambda: record_of(axes, asked, now, so_far, partial=True))
+            lifeline.offer(lambda: record_of(axes, options, now, so_far, partial=True))
         tell(each)
 
-    swept = sweep(cells_of(axes, asked), executor or Here(), shelf, progress, told)
+    swept = sweep(cells_of(axes, options), executor or Here(), shelf, progress, told)
     if not swept.records:
         if swept.interrupted:
             raise KeyboardInterrupt
         raise InputError(f"no place of {axes.words} can be measured: {swept.refused[0].refused}")
-    return judge(record_of(axes, asked, now, swept.done, partial=swept.interrupted))
+    return judge(record_of(axes, options, now, swept.done, partial=swept.interrupted))
 
 
-def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, partial: bool) -> Record:
+def record_of(
+    axes: Axes, options: ScaleOptions, now: datetime, done: Sequence[Done], *, partial: bool
+) -> Record:
     """One record of all cells, made from the first and what all of them found."""
     records = [(each.cell, each.record) for each in done if each.record is not None]
     first = records[0][1]
@@ -150,7 +133,7 @@ def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, 
     points = tuple(point for place in axes.places for point in point_of(place, records))
     found = Sweep(
         axes=axes.values,
-        repeats=asked.repeats,
+        repeats=options.repeats,
         points=points,
         refused=tuple(refusals(axes, done)),
     )
@@ -162,13 +145,13 @@ def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, 
         kind=KIND,
         created=now.isoformat(timespec="seconds"),
         target=target,
-        method=replace(first.method, rounds=asked.repeats, order="all places, shuffled in each repeat"),
+        method=replace(first.method, rounds=options.repeats, order="all places, shuffled in each repeat"),
         work=added([record for _, record in records]),
         values={},
         metrics={},
         notices=(
             *dict.fromkeys(said for _, record in records for said in record.notices),
-            *(uncalled(axes.target, points) if asked.phases else ()),
+            *(uncalled(axes.target, points) if not options.no_phases else ()),
             *again,
         ),
         sweep=conclude(found, first.machine.get("usable_cores")),
@@ -341,7 +324,7 @@ def held_bytes() -> int:
     return resident_bytes()
 
 
-def forecast(axes: Axes, asked: Asked, progress: Progress = silent) -> float:
+def forecast(axes: Axes, options: ScaleOptions, progress: Progress = silent) -> float:
     """Return the seconds that a sweep takes, about; InputError if none of its places can be opened."""
     tried = sample(axes.places)
     seconds = 0.0
@@ -349,12 +332,12 @@ def forecast(axes: Axes, asked: Asked, progress: Progress = silent) -> float:
     for done, place in enumerate(tried):
         progress(done, len(tried))
         try:
-            seconds += CELL_S + cell_s(axes.target_at(place), place, asked)
+            seconds += CELL_S + cell_s(axes.target_at(place), place, options)
         except InputError as error:
             refused.append(error)
     if len(refused) == len(tried):
         raise refused[0]
-    return seconds * asked.repeats * len(axes.places) / len(tried)
+    return seconds * options.repeats * len(axes.places) / len(tried)
 
 
 def sample(places: Sequence[Place]) -> Sequence[Place]:
@@ -363,20 +346,20 @@ def sample(places: Sequence[Place]) -> Sequence[Place]:
     return [places[round(number * last / max(count - 1, 1))] for number in range(count)]
 
 
-def cell_s(target: Target, place: Place, asked: Asked) -> float:
+def cell_s(target: Target, place: Place, options: ScaleOptions) -> float:
     """Return the seconds that one cell takes, about, from opening its target and a few calls."""
     begin = now_ns()
     with closing(open_subject(target, profile=False)) as subject:
         open_ns = now_ns() - begin
-        with closing(play_of(asked.policy, subject)) as script:
+        with closing(play_of(options.policy, subject)) as script:
             begin = now_ns()
             subject.reset()
             reset_ns = now_ns() - begin
             call_ns = min(calls_ns(subject, script))
-        per_round = place.steps or fitted(calls_for(asked.env_steps, subject), call_ns)
-    resets, instances = (2 * ROUNDS if place.steps else 2), 1 + asked.phases
+        per_round = place.steps or fitted(calls_for(options.env_steps, subject), call_ns)
+    resets, instances = (2 * ROUNDS if place.steps else 2), 2 - options.no_phases
     calls = (1 + ROUNDS) * per_round + TRIED
-    if asked.phases:
+    if not options.no_phases:
         calls += ROUNDS * per_round if place.steps else watched_calls(per_round, call_ns)
     return (instances * open_ns + resets * reset_ns + calls * call_ns) / 1e9
 
