@@ -54,5 +54,5 @@ def test_a_tape_is_played_here() -> None:
 
 
 def test_a_soak_is_a_cell() -> None:
-    record = seeds.soak_one(Target("grid/toy"), silent, seconds=None, env_steps=64, policy="random")
+    record = seeds.soak_one(Target("grid/toy"), silent, options={"target": "grid/toy", "steps": 64})
     assert record.kind == "soak"

@@ -73,7 +73,7 @@ def validate_one(target: Target, progress: Progress = silent, **asked: Any) -> R
     return validating.validate(match, replace(how, policy=asked["policy"]), progress)[0]
 
 
-def soak_one(target: Target, progress: Progress = silent, **options: Any) -> Record:
+def soak_one(target: Target, progress: Progress = silent, *, options: dict[str, Any]) -> Record:
     """Soak a target, or a training of it."""
     return soaks.soak(target, SoakOptions.from_plain(options), progress)
 

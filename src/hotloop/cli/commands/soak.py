@@ -35,7 +35,7 @@ def soak_on(on: str, target: Target, options: SoakOptions) -> "Record":
     from hotloop.lab import seeds
     from hotloop.lab.cells import Cell, Here, sweep
 
-    cell = Cell(target=target, experiment=seeds.SOAK, asked=options.to_plain())
+    cell = Cell(target=target, experiment=seeds.SOAK, asked={"options": options.to_plain()})
     with sweeps.executor(on, [cell], Here(), timed=True) as (executor, _), bar(target.name) as progress:
         swept = sweep([cell], executor, None, progress)
     if not swept.records:
