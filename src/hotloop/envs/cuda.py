@@ -14,6 +14,7 @@ from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
 from hotloop.envs.batch import Batch, closed
 from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
+from hotloop.envs.native import build_of, plain_values
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build
 
 CLOCK = "CUDA events and the clocks of warps"
@@ -58,8 +59,11 @@ def _load() -> ModuleType | ImportError:
         return error
 
 
-def module_is_there() -> bool:
-    return not isinstance(_load(), ImportError)
+def _cuda() -> ModuleType:
+    """Return the CUDA module, which the caller knows is there."""
+    module = _load()
+    assert not isinstance(module, ImportError)
+    return module
 
 
 def device() -> Device | str:
@@ -79,37 +83,27 @@ def why_not(world: str) -> str | None:
     found = device()
     if isinstance(found, str):
         return found
-    module = _load()
-    assert not isinstance(module, ImportError)
-    return None if world in module.WORLDS else f"this build has no {world} for a GPU"
+    return None if world in _cuda().WORLDS else f"this build has no {world} for a GPU"
 
 
 def build() -> Build | None:
     """How the CUDA module was built; None where there is none."""
-    module = _load()
-    if isinstance(module, ImportError):
-        return None
-    return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=CLOCK)
+    return None if isinstance(_load(), ImportError) else build_of(_cuda(), CLOCK)
 
 
 def copy_bandwidth(gigabytes: int = 4, times: int = 20) -> float:
     """Bytes a second, read and written, of copies inside the GPU's memory: the bound of what moves bytes."""
-    module = _load()
-    assert not isinstance(module, ImportError)
-    found: float = module.copy_bandwidth(gigabytes << 30, times)
+    found: float = _cuda().copy_bandwidth(gigabytes << 30, times)
     return found
 
 
 def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngine:
     """A batch on the GPU; `why_not` must have said None. DeviceError where its memory is too small."""
-    module = _load()
-    assert not isinstance(module, ImportError)
     if plan.get("memmap"):
         raise InputError("device=cuda: a memory-mapped file is the host's; keep everything in memory")
-    plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
-    engine: DeviceEngine = module.make(
+    engine: DeviceEngine = _cuda().make(
         world.native_name,
-        plain,
+        plain_values(plan),
         options.num_envs,
         options.seed,
         options.autoreset,
@@ -234,9 +228,7 @@ class DeviceBatch(Batch):
 
 def upload(actions: NDArray[np.int32]) -> Any:
     """Actions [num_envs, agents] as a tensor in the GPU's memory."""
-    module = _load()
-    assert not isinstance(module, ImportError)
-    return module.upload(actions)
+    return _cuda().upload(actions)
 
 
 def on_host(actions: Any) -> NDArray[Any]:

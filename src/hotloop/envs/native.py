@@ -3,6 +3,7 @@
 import importlib
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.world import Plan, World
@@ -24,6 +25,13 @@ def load_native() -> ModuleType | None:
     return None if isinstance(module, ImportError) else module
 
 
+def _native() -> ModuleType:
+    """Return the native module, which the caller knows is built."""
+    module = load_native()
+    assert module is not None
+    return module
+
+
 def why_not(world: str) -> str | None:
     """Why this world cannot run natively here; None where it can."""
     module = _load()
@@ -36,10 +44,17 @@ def why_not(world: str) -> str | None:
 
 def build() -> Build | None:
     """How the native module was built; None where there is none."""
-    module = _load()
-    if isinstance(module, ImportError):
-        return None
-    return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=module.clock_name())
+    module = load_native()
+    return build_of(module, module.clock_name()) if module else None
+
+
+def build_of(module: ModuleType, clock: str) -> Build:
+    return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=clock)
+
+
+def plain_values(plan: Plan) -> dict[str, int | float | str | list[Any]]:
+    """Return the values of a plan that native code reads."""
+    return {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
 
 
 def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEngine:
@@ -47,13 +62,10 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEng
 
     InputError where a file cannot be mapped.
     """
-    module = _load()
-    assert not isinstance(module, ImportError)
-    plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     try:
-        engine: ShadowedEngine = module.make(
+        engine: ShadowedEngine = _native().make(
             world.native_name,
-            plain,
+            plain_values(plan),
             options.num_envs,
             options.threads,
             options.seed,
@@ -71,7 +83,5 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEng
 
 def mark_cost_ns() -> float:
     """What one mark of a phase takes in native code, here and now."""
-    module = _load()
-    assert not isinstance(module, ImportError)
-    cost: float = module.mark_ns()
+    cost: float = _native().mark_ns()
     return cost

@@ -6,7 +6,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,9 +26,6 @@ from hotloop.envs.subject import Subject, WholeNumbers
 
 FORMAT = "hotloop tape 1"
 
-FACTS = ("target", "parameters", "seed", "seed_step", "num_envs", "limit")
-"""What the header says beside the format."""
-
 DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError),
@@ -38,33 +35,30 @@ DAMAGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a tape says beside its actions; `Tape` has the meaning of each."""
-
-    format: str
-    target: str
-    parameters: dict[str, Any]
-    seed: Count
-    seed_step: Count = 0
-    num_envs: Annotated[int, AtLeast(1)]
-    limit: Count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tape:
-    """Everything needed to play a run again."""
+    """What a tape says beside its actions."""
 
     target: str
     parameters: dict[str, Any]
     """The world's workload parameters."""
-    seed: int
+    seed: Count
     """Each env's episodes follow from it."""
-    seed_step: int = 0
+    seed_step: Count = 0
     """From one episode's seed to the next; 0 mixes them."""
-    num_envs: int
-    limit: int = 0
+    num_envs: Annotated[int, AtLeast(1)]
+    limit: Count
     """Steps after which an episode was cut off; 0 is never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tape(Header):
+    """Everything needed to play a run again."""
+
+    limit: Count = 0
     actions: NDArray[Any]
     """[steps, num_envs, ...]: of our worlds [steps, num_envs, agents], int16 where every action fits."""
+
+
+FACTS = tuple(each.name for each in fields(Header))
 
 
 def record(subject: Subject, actions: Sequence[Any], limit: int = 0) -> Tape:
@@ -135,7 +129,7 @@ def parse(header: str, actions: NDArray[Any]) -> Tape:
     check_actions(actions)
     if actions.shape[1] != plain.get("num_envs"):
         raise ValueError(f"its actions are {actions.dtype} {list(actions.shape)}")
-    facts = from_plain(Header, plain)
+    facts = from_plain(Header, {name: value for name, value in plain.items() if name != "format"})
     return Tape(**{fact: getattr(facts, fact) for fact in FACTS}, actions=actions)
 
 

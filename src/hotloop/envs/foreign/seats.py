@@ -1,7 +1,7 @@
 """Two seats at an env of any kind: whose turn it is, and who won the game that just ended."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,48 +30,42 @@ EXPECTED = (
 )
 
 
-class Seats(Protocol):
-    """What an env of two seats says between two of its steps."""
-
-    def to_move(self) -> int | None:
-        """Return the seat whose turn it is; None if a step only passes."""
-
-    def note(self, mover: int | None) -> None:
-        """Read the rewards of the step that a seat just made."""
-
-    def score(self) -> float:
-        """Return 1 if the hero won the game that just ended, 0 if the villain did, 0.5 for a draw."""
-
-
 class InfoSeats:
     """One env of Gymnasium: its info names the seat whose turn it is, or the two seats alternate."""
 
     def __init__(self, subject: SingleSubject) -> None:
         self._subject = subject
         seats = getattr(getattr(subject.env, "unwrapped", subject.env), "seats", None)
-        self._labels = None if seats is None else labels_of(seats)
+        labels = seats() if callable(seats) else seats
+        if labels is not None and (not isinstance(labels, Sequence) or len(labels) != 2):
+            raise InputError(f"seats() returned {labels!r:.60}: expected the names of the two seats")
+        self._labels = None if labels is None else list(labels)
         self._next = HERO
         self._score = DRAW
 
     def to_move(self) -> int | None:
+        """Return the seat whose turn it is; None if a step only passes."""
         _, _, ended, cut, info = self._subject.last
         player = seat_in(self._subject.told["info"] if ended or cut else info)
         return self._next if player is None else self._seat_of(player)
 
     def note(self, mover: int | None) -> None:
+        """Read the rewards of the step that a seat just made."""
         _, reward, ended, cut, info = self._subject.last
         self._next = HERO if ended or cut else VILLAIN - (mover or HERO)
         if not (ended or cut):
             return
         if WINNER in info:
-            winner = info[WINNER]
-            self._score = DRAW if is_nobody(winner) else float(self._seat_of(winner) == HERO)
+            winner = plain_label(info[WINNER])
+            drawn = winner is None or (isinstance(winner, int) and winner < 0)
+            self._score = DRAW if drawn else float(self._seat_of(winner) == HERO)
         elif len(info.get(REWARDS, ())) == 2:
             self._score = score_of(float(info[REWARDS][HERO]) - float(info[REWARDS][VILLAIN]), HERO)
         else:
             self._score = score_of(float(reward), mover)
 
     def score(self) -> float:
+        """Return 1 if the hero won the game that just ended, 0 if the villain did, 0.5 for a draw."""
         return self._score
 
     def check(self) -> None:
@@ -80,8 +74,7 @@ class InfoSeats:
             raise InputError(f"{self._subject.spec.name} names no seat: {EXPECTED}")
 
     def _seat_of(self, label: Any) -> int:
-        if isinstance(label, (np.generic, np.ndarray)) and label.ndim == 0:
-            label = label.item()
+        label = plain_label(label)
         if self._labels is not None and label in self._labels:
             return self._labels.index(label)
         if isinstance(label, int) and label in (HERO, VILLAIN):
@@ -140,24 +133,14 @@ def seats_of(subject: Subject) -> InfoSeats | TurnSeats:
     raise InputError(f"{subject.spec.name}: {EXPECTED}")
 
 
-def labels_of(seats: Any) -> list[Any]:
-    """Return the names of the two seats, from a method or an attribute."""
-    labels = seats() if callable(seats) else seats
-    if not isinstance(labels, Sequence) or len(labels) != 2:
-        raise InputError(f"seats() returned {labels!r:.60}: expected the names of the two seats")
-    return list(labels)
-
-
 def seat_in(info: Mapping[str, Any]) -> Any:
     """Return what an info says of whose turn it is; None if it does not."""
     return info.get(PLAYER, info.get(CURRENT))
 
 
-def is_nobody(winner: Any) -> bool:
-    """Return whether the value of `winner` means that the game is drawn."""
-    if isinstance(winner, (np.generic, np.ndarray)) and winner.ndim == 0:
-        winner = winner.item()
-    return winner is None or (isinstance(winner, int) and winner < 0)
+def plain_label(label: Any) -> Any:
+    """Return a label as Python's own value where NumPy has one."""
+    return label.item() if isinstance(label, (np.generic, np.ndarray)) and label.ndim == 0 else label
 
 
 def score_of(reward: float, mover: int | None) -> float:
