@@ -12,8 +12,8 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of
+from hotloop.envs.foreign.inside import has
 from hotloop.envs.foreign.open import OpenRequest, made, subject_of
-from hotloop.envs.foreign.spec import has
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
 from hotloop.lab.compare import compare as comparing

@@ -11,8 +11,9 @@ from typing import Any, Self
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record.comparison import Difference, Validation
+from hotloop.envs.foreign.inside import attribute
+from hotloop.envs.foreign.outputs import everything
 from hotloop.envs.foreign.phases import Reported
-from hotloop.envs.foreign.spec import attribute, everything
 from hotloop.envs.shadow import FIRST, milestone_after, progress_line, say
 from hotloop.lab.validate.equal import Offers, Shown, check_sides_apart, closeness_of, first_of
 from hotloop.lab.validate.shadow import comparisons_of

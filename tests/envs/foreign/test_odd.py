@@ -10,8 +10,8 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
+from hotloop.envs.foreign.inside import attribute, has
 from hotloop.envs.foreign.open import open_foreign
-from hotloop.envs.foreign.spec import attribute, has
 
 ODD = Path(__file__).parents[2] / "support" / "odd_envs.py"
 

@@ -278,7 +278,7 @@ def test_an_info_that_nothing_can_be_read_of_is_no_fault() -> None:
 
 
 def test_a_dataclass_is_compared_field_by_field() -> None:
-    from hotloop.envs.foreign.spec import everything
+    from hotloop.envs.foreign.outputs import everything
 
     shown = everything({"observations": Fields(ROW, 3)})
     assert shown.keys() == {"observations.row", "observations.depth"}

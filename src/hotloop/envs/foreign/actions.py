@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.spec import attribute, has
+from hotloop.envs.foreign.inside import attribute, has
 from hotloop.envs.subject import PlainActions
 
 Sample = Callable[[np.random.Generator, int], list[Any]]

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hotloop.envs.foreign.actions import MASK
-from hotloop.envs.foreign.spec import attribute
+from hotloop.envs.foreign.inside import attribute
 
 
 class DmEnv(gymnasium.Env[Any, Any]):

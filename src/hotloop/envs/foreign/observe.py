@@ -7,7 +7,7 @@ A list of objects of one class is a column for each of their attributes, so that
 import inspect
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import PurePath
 from types import ModuleType
@@ -19,7 +19,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.envs.callables import parameters_of
-from hotloop.envs.foreign.spec import attribute, is_number
+from hotloop.envs.foreign.inside import attribute
+from hotloop.envs.foreign.outputs import is_number
 from hotloop.envs.subject import Subject
 
 LISTS = ("agents",)
@@ -51,18 +52,14 @@ def state_of(model: object) -> dict[str, Any]:
 def declared_outputs(model: object) -> Mapping[str, Any] | None:
     """Return what `outputs()` of a model says; None if it has no such method, or one of another kind."""
     declare = attribute(model, OUTPUTS)
-    if not callable(declare) or not is_called_bare(declare):
+    if not callable(declare):
+        return None
+    try:
+        inspect.signature(declare).bind()
+    except (TypeError, ValueError):  # it takes arguments, so it is another method
         return None
     declared = declare()
     return declared if isinstance(declared, Mapping) else None
-
-
-def is_called_bare(function: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(function).bind()
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def settings_of(model: object, keys: Collection[str] = ()) -> frozenset[str]:
@@ -82,7 +79,9 @@ def settings_within(thing: object, path: str, keys: frozenset[str], known: Known
     for name, value in attributes(thing).items():
         if name in named and is_plain(value):
             yield path + name
-        elif has_attributes(value) and id(value) not in known:
+        elif hasattr(value, "__dict__") and not (
+            callable(value) or isinstance(value, PLAIN) or id(value) in known
+        ):
             known[id(value)] = value
             yield from settings_within(value, f"{path}{name}.", keys, known)
 
@@ -90,10 +89,6 @@ def settings_within(thing: object, path: str, keys: frozenset[str], known: Known
 def is_plain(value: object) -> bool:
     """Return whether a value is one that a constructor is told, rather than something that lives."""
     return value is None or isinstance(value, (bool, int, float, str, Enum, PurePath, np.generic))
-
-
-def has_attributes(value: object) -> bool:
-    return hasattr(value, "__dict__") and not callable(value) and not isinstance(value, PLAIN)
 
 
 def attributes(thing: object) -> dict[str, Any]:
@@ -125,14 +120,19 @@ def seen(value: Any, known: Known) -> Any:
 
 
 def inside(value: Any, known: Known) -> Any:
-    """What can be compared of something that holds others."""
+    """What can be compared of something that holds others; NOTHING of code."""
     if isinstance(value, Mapping):
-        return of_mapping(value, known)
+        # by plain keys; otherwise in order, since the text of an object says where it is in memory
+        if all(isinstance(key, (str, int, float, tuple, Enum)) for key in value):
+            return shown({str(key): part for key, part in value.items()}, known)
+        return of_list(list(value.values()), known)
     if isinstance(value, (set, frozenset)):
-        return of_set(value)
+        has_order = all(isinstance(part, str) for part in value) or all(map(is_number, value))
+        return np.array(sorted(value)) if has_order else {"count": len(value)}
     if isinstance(value, (Sequence, deque)) and not isinstance(value, (bytes, bytearray, memoryview, range)):
         return of_list(list(value), known)
-    return of_thing(value, known)
+    is_code = callable(value) or isinstance(value, (ModuleType, type))
+    return NOTHING if is_code else shown(attributes(value), known) or NOTHING
 
 
 def numbers(value: Any) -> Any:
@@ -141,53 +141,23 @@ def numbers(value: Any) -> Any:
     return array if array.dtype != object else np.array([repr(part) for part in array.flat])
 
 
-def of_mapping(value: Mapping[Any, Any], known: Known) -> Any:
-    """By its keys, where these are plain; else in order, since an object's text says where it is kept."""
-    if all(isinstance(key, (str, int, float, tuple, Enum)) for key in value):
-        return shown({str(key): part for key, part in value.items()}, known)
-    return of_list(list(value.values()), known)
-
-
-def of_set(value: set[Any] | frozenset[Any]) -> Any:
-    """In order where its parts have one; of others how many they are."""
-    if all(isinstance(part, str) for part in value) or all(is_number(part) for part in value):
-        return np.array(sorted(value))
-    return {"count": len(value)}
-
-
 def of_list(parts: list[Any], known: Known) -> Any:
-    """Numbers and texts as an array, things of one kind as columns, others one by one."""
-    if all(is_number(part) for part in parts) or all(isinstance(part, str) for part in parts):
+    """Numbers and texts as an array, objects of one class as columns, others one by one."""
+    if all(map(is_number, parts)) or all(isinstance(part, str) for part in parts):
         return numbers(parts)
-    if is_table(parts):
+    is_rows = all(isinstance(part, (list, tuple)) for part in parts) and len(set(map(len, parts))) == 1
+    if is_rows and all(map(is_number, np.array(parts, object).flat)):
         return numbers(parts)
-    if len({type(part) for part in parts}) == 1 and not isinstance(parts[0], PLAIN) and attributes(parts[0]):
-        return columns_of([part for part in parts if id(part) not in known], known)
-    return shown({str(index): part for index, part in enumerate(parts)}, known)
-
-
-def is_table(parts: list[Any]) -> bool:
-    """Whether these are rows of numbers, all as long as each other."""
-    rows = all(isinstance(part, (list, tuple)) for part in parts) and len({len(part) for part in parts}) == 1
-    return rows and all(is_number(part) for part in np.array(parts, object).flat)
-
-
-def columns_of(parts: list[Any], known: Known) -> Any:
-    """A column for each attribute of things of one kind that have not been shown yet."""
-    if not parts:
+    if len(set(map(type, parts))) > 1 or isinstance(parts[0], PLAIN) or not attributes(parts[0]):
+        return shown({str(index): part for index, part in enumerate(parts)}, known)
+    fresh = [part for part in parts if id(part) not in known]
+    if not fresh:
         return NOTHING
-    known |= {id(part): part for part in parts}
-    held = [attributes(part) for part in parts]
+    known |= {id(part): part for part in fresh}
+    held = [attributes(part) for part in fresh]
     names = dict.fromkeys(name for each in held for name in each)
     columns = {name: of_list([each.get(name) for each in held], known) for name in names}
-    return {"count": len(parts), **{n: column for n, column in columns.items() if column is not NOTHING}}
-
-
-def of_thing(value: object, known: Known) -> Any:
-    """The attributes of an object; nothing of code, and of what holds none."""
-    if callable(value) or isinstance(value, (ModuleType, type)):
-        return NOTHING
-    return shown(attributes(value), known) or NOTHING
+    return {"count": len(fresh), **{n: column for n, column in columns.items() if column is not NOTHING}}
 
 
 EXAMINED_STEPS = 16
@@ -234,7 +204,8 @@ def drawn(subject: Subject) -> Sequence[Any]:
 def faults(subject: Subject, space: Any) -> Iterator[str]:
     answers = subject.answers()
     for name, rows in answers.items():
-        if name.startswith(("observations", "rewards")) and not_a_number(rows):
+        is_real = rows.dtype.kind == "f" and name.startswith(("observations", "rewards"))
+        if is_real and np.isnan(rows).any():
             yield f"{name} is not a number (NaN): every mean of it will be none either"
     observation = in_numpy(subject.observation)
     if hasattr(space, "contains") and not contains(space, observation):
@@ -248,10 +219,6 @@ def in_numpy(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(in_numpy, value))
     return value if isinstance(value, np.generic) or not hasattr(value, "__array__") else np.asarray(value)
-
-
-def not_a_number(rows: Any) -> bool:
-    return rows.dtype.kind == "f" and bool(np.isnan(rows).any())
 
 
 def contains(space: Any, observation: Any) -> bool:

@@ -28,17 +28,8 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import NUMBERS, numbered
+from hotloop.envs.foreign.inside import BROKEN, WAITS, attribute, awaitable_error, has, is_a, plain, unwrapped
 from hotloop.envs.foreign.single import Call, FunctionSubject, ModelSubject, SeveralSubject, SingleSubject
-from hotloop.envs.foreign.spec import (
-    BROKEN,
-    WAITS,
-    attribute,
-    awaitable_error,
-    has,
-    is_a,
-    plain,
-    unwrapped,
-)
 from hotloop.envs.foreign.subject import ForeignSubject, OneEnvSubject
 from hotloop.envs.foreign.vector import RowsSubject, SeededSubject, TensorSubject, VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject

@@ -3,6 +3,7 @@
 An object that computes its values on reading moves work out of the timed step: it looks fast, and equal.
 """
 
+import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 
@@ -211,3 +213,75 @@ def refused(name: str, cls: type, kind: Kind) -> InputError:
         f"{name} is a {what}, which computes its values when they are read: return a NumPy array, or a plain "
         "tuple, list or dict"
     )
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""What the text of an object has in it that says nothing about itself."""
+
+
+def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What was given back as named arrays, the first axis one env; what nobody can compare is left out."""
+    for part, rows in leaves(name, value):
+        if rows is not None:
+            yield part, rows[None]
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
+    """Every part of what was given back: numbers and arrays as they are, all else by its text or None."""
+    if kind_of(type(value)) is Kind.FIELDS:
+        value = fields_of(value)
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from leaves(f"{name}.{key}", part)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        yield from leaves(name, value.tolist())
+    elif isinstance(value, (tuple, list)) and not all(is_number(part) for part in value):
+        for index, part in enumerate(value):
+            yield from leaves(f"{name}.{index}", part)
+    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)) or hasattr(value, "__array__"):
+        yield name, np.asarray(value)
+    else:
+        yield name, spelled(value)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (Number, np.generic))
+
+
+def spelled(value: Any) -> NDArray[Any] | None:
+    """A value as text that is equal where it is; None for an object that says only where it is kept."""
+    if isinstance(value, (set, frozenset)):
+        return np.array(repr(sorted(value, key=repr)))
+    text = str.__repr__(value) if isinstance(value, str) else repr(value)
+    return None if ADDRESS.search(text) else np.array(text)
+
+
+class Answers:
+    """What an env gave back, always under the names that its reset gave: a comparison asks for all of them.
+
+    Infos that come and go are left out, and what a field of the reset lacks later is an empty array.
+    """
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+
+    def begin(self, parts: Mapping[str, Any]) -> None:
+        """Note the names of what an env says at its reset."""
+        self._names = tuple(name for part, value in parts.items() for name, _ in arrays(part, value))
+
+    def read(self, parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        now = everything(parts)
+        return {name: now.get(name, NOTHING) for name in self._names}
+
+
+def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """All that an env gave back, whether or not its reset gave it too."""
+    return {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
+
+
+def unseen(parts: Mapping[str, Any]) -> list[str]:
+    """Names of what an env gave back and nobody can compare."""
+    return [name for part, value in parts.items() for name, rows in leaves(part, value) if rows is None]
+
+
+NOTHING = np.zeros((1, 0))

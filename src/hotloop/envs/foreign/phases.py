@@ -19,7 +19,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record.profile import INSTRUMENT, OWN_STEP
 from hotloop.core.spans import span
-from hotloop.envs.foreign.spec import ENV_STEP, attribute, in_span, unwrapped
+from hotloop.envs.foreign.inside import ENV_STEP, attribute, in_span, unwrapped
 
 TOTALS, TIMING, COUNTERS = "phase_totals", "step_timing", "counters"
 

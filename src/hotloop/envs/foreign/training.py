@@ -36,9 +36,9 @@ from hotloop.envs.foreign.crew import (
     room,
 )
 from hotloop.envs.foreign.forms import Form, form_from, form_of, show, tell_mask
+from hotloop.envs.foreign.inside import plain
 from hotloop.envs.foreign.open import OpenRequest, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.single import SingleSubject
-from hotloop.envs.foreign.spec import plain
 from hotloop.envs.foreign.subject import ForeignSubject, close_env
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject

@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,19 @@ from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import METHOD, Pick, mask_in, mask_method, sampled, sampler, settled
-from hotloop.envs.foreign.phases import logged
-from hotloop.envs.foreign.single import five
-from hotloop.envs.foreign.spec import (
+from hotloop.envs.foreign.inside import (
     BROKEN,
-    arrays,
     attribute,
     envs_inside,
-    everything,
     is_a,
     raised,
     time_inside,
     time_method,
-    unseen,
     unwrapped,
 )
+from hotloop.envs.foreign.outputs import arrays, everything, unseen
+from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.subject import NAMES, ForeignSubject, first_of, second_of
 from hotloop.envs.spec import Spec
 
@@ -99,7 +97,7 @@ class VectorSubject(ForeignSubject):
         if self._single is None:
             return sampled(self.env.action_space, random, calls)
         envs = self.spec.num_envs
-        each = sampler(Drawn(self._single), self.spec.name)(random, calls * envs)
+        each = sampler(SimpleNamespace(action_space=self._single), self.spec.name)(random, calls * envs)
         return [np.array(each[call * envs : (call + 1) * envs]) for call in range(calls)]
 
     @property
@@ -130,7 +128,9 @@ class VectorSubject(ForeignSubject):
         if mask is not None or self._masks is None:
             return mask
         masks = self._masks()
-        return masks if all_have(masks, self.spec.num_envs) else None
+        # a VecEnv may answer to any method, with nothing or None for each env
+        is_whole = len(masks) == self.spec.num_envs and all(each is not None for each in masks)
+        return masks if is_whole else None
 
     @property
     def env_steps(self) -> int:
@@ -198,31 +198,17 @@ def autoreset_of(env: Any) -> str:
     return NEXT_STEP if is_vector else SAME_STEP
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Something with the actions of one env."""
-
-    action_space: Any
-
-
 def single_space(env: Any) -> Any:
     """The space of one env's actions, of a batch that has no space for all of them; else None."""
     space = attribute(env, "action_space")
     if space is None:
         count = attribute(env, "num_actions")
-        return None if count is None else Count(int(count))
+        return None if count is None else SimpleNamespace(n=int(count))
     single = attribute(env, "single_action_space")
     if single is not None:
         return None if single != space else space
     shape = attribute(space, "shape") or ()
     return None if shape[:1] == (env.num_envs,) else space
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Actions that are numbers from 0 on."""
-
-    n: int
 
 
 def masks_of_envs(env: Any) -> Callable[[], Sequence[Any]] | None:
@@ -234,11 +220,6 @@ def masks_of_envs(env: Any) -> Callable[[], Sequence[Any]] | None:
     if not methods or None in methods:
         return None
     return lambda: [method() for method in methods if method]
-
-
-def all_have(masks: Any, num_envs: int) -> bool:
-    """Whether every env has a mask: a VecEnv may answer to any method, with nothing or None for each env."""
-    return len(masks) == num_envs and all(mask is not None for mask in masks)
 
 
 class Pipes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.process import lifeline
 from hotloop.envs.foreign.actions import Pick, Sample, from_space, mask_in, picks, settled
-from hotloop.envs.foreign.spec import BROKEN, in_span, raised
+from hotloop.envs.foreign.inside import BROKEN, in_span, raised
 from hotloop.envs.foreign.subject import (
     NAMES,
     OneEnvSubject,

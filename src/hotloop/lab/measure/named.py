@@ -8,7 +8,7 @@ from hotloop.core.record.sweep import ELSE
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs.foreign.functions import Function, find, home_of, watching
-from hotloop.envs.foreign.spec import ENV_STEP
+from hotloop.envs.foreign.inside import ENV_STEP
 
 R = TypeVar("R")
 

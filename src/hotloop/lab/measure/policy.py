@@ -17,7 +17,7 @@ from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
 from hotloop.envs.callables import parameters_of, required_of
-from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
+from hotloop.envs.foreign.inside import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.stepping import Actions, repeat

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hotloop.core.record.profile import WALL, Spread
 from hotloop.core.time_tree import TimeTree, join
-from hotloop.envs.foreign.spec import ENV_STEP
+from hotloop.envs.foreign.inside import ENV_STEP
 from hotloop.envs.subject import Subject
 
 LOOP = "loop"

@@ -7,7 +7,7 @@ from statistics import fmean
 from hotloop.core.notices import Code, notice
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.record.record import CONTEST, ENV_STEPS_PER_S, GAMES_PER_S, SPLIT, Record
-from hotloop.envs.foreign.spec import ENV_RESET, ENV_STEP, OBSERVE
+from hotloop.envs.foreign.inside import ENV_RESET, ENV_STEP, OBSERVE
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import FORWARD
 from hotloop.lab.measure.rounds import Rounds

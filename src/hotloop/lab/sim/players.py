@@ -12,7 +12,7 @@ from hotloop.core.packages import need
 from hotloop.core.target import names_callable
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.inside import BROKEN, raised
 from hotloop.lab.measure.policy import TAPE, load
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.trained import checkpoint_of, is_trained

@@ -22,8 +22,8 @@ from hotloop.core.spans import span
 from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.inside import BROKEN, ENV_STEP, raised
 from hotloop.envs.foreign.seats import HERO, seats_of
-from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import is_apart, new_apart, parameters
 from hotloop.envs.spec import Spec

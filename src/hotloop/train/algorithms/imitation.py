@@ -14,7 +14,7 @@ from hotloop.core.target import names_callable
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.forms import Bounds
-from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.inside import BROKEN, raised
 from hotloop.train.algorithms.algorithm import PhaseName
 from hotloop.train.policy.actions import NUMBERED, Actions
 from hotloop.train.settings import TrainSettings

@@ -14,7 +14,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import names_callable
 from hotloop.core.world import Acts, Kind, Part
 from hotloop.envs import callables
-from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.inside import BROKEN, raised
 from hotloop.envs.spec import BatchSpec
 from hotloop.train.kernels.device import Recurrence, TokenSum, available
 from hotloop.train.kernels.passes import Passes

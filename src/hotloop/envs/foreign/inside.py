@@ -1,29 +1,21 @@
-"""What a foreign subject says about itself, and the arrays and spans all of them share."""
+"""Reach into an env that the user wrote: attributes, wrappers, spans around its methods, and its errors."""
 
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Number
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.spans import span
 from hotloop.envs.callables import last_words, message_of
-from hotloop.envs.foreign.outputs import Kind, fields_of, kind_of
 
 ENV_STEP = "env.step"
 
 ENV_RESET = "env.reset"
 
 OBSERVE = "observation encoding"
-
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What the text of an object has in it that says nothing about itself."""
 
 BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
 """What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do."""
@@ -138,74 +130,6 @@ def below(env: object, inner: object) -> Iterator[object]:
             return
         if type(env).__name__ not in BY_MAKE:
             yield env
-
-
-def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What was given back as named arrays, the first axis one env; what nobody can compare is left out."""
-    for part, rows in leaves(name, value):
-        if rows is not None:
-            yield part, rows[None]
-
-
-def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
-    """Every part of what was given back: numbers and arrays as they are, all else by its text or None."""
-    if kind_of(type(value)) is Kind.FIELDS:
-        value = fields_of(value)
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from leaves(f"{name}.{key}", part)
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        yield from leaves(name, value.tolist())
-    elif isinstance(value, (tuple, list)) and not all(is_number(part) for part in value):
-        for index, part in enumerate(value):
-            yield from leaves(f"{name}.{index}", part)
-    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)) or hasattr(value, "__array__"):
-        yield name, np.asarray(value)
-    else:
-        yield name, spelled(value)
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (Number, np.generic))
-
-
-def spelled(value: Any) -> NDArray[Any] | None:
-    """A value as text that is equal where it is; None for an object that says only where it is kept."""
-    if isinstance(value, (set, frozenset)):
-        return np.array(repr(sorted(value, key=repr)))
-    text = str.__repr__(value) if isinstance(value, str) else repr(value)
-    return None if ADDRESS.search(text) else np.array(text)
-
-
-class Answers:
-    """What an env gave back, always under the names that its reset gave: a comparison asks for all of them.
-
-    Infos that come and go are left out, and what a field of the reset lacks later is an empty array.
-    """
-
-    def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
-
-    def begin(self, parts: Mapping[str, Any]) -> None:
-        """Note the names of what an env says at its reset."""
-        self._names = tuple(name for part, value in parts.items() for name, _ in arrays(part, value))
-
-    def read(self, parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        now = everything(parts)
-        return {name: now.get(name, NOTHING) for name in self._names}
-
-
-def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """All that an env gave back, whether or not its reset gave it too."""
-    return {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
-
-
-def unseen(parts: Mapping[str, Any]) -> list[str]:
-    """Names of what an env gave back and nobody can compare."""
-    return [name for part, value in parts.items() for name, rows in leaves(part, value) if rows is None]
-
-
-NOTHING = np.zeros((1, 0))
 
 
 BROKEN = BaseException
