@@ -18,7 +18,7 @@ from hotloop.envs.foreign.subject import NAMES
 from hotloop.envs.foreign.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.projects import is_apart, new_apart
 from hotloop.envs.spec import Spec
-from hotloop.envs.subject import Proxy, Subject
+from hotloop.envs.subject import Subject, SubjectGroup
 
 SINGLES = ("gymnasium", "reset and step")
 """Interfaces of one env, whose episodes Hotloop begins itself."""
@@ -45,7 +45,7 @@ def is_batch(subject: Subject) -> bool:
     return subject.spec.interface in BATCHES
 
 
-class EnvByEnv(Proxy):
+class EnvByEnv(SubjectGroup):
     """One subject of many envs, or several instances one after another, as a batch of envs.
 
     Single envs are shown as a batch with this convention of autoreset shows them.
@@ -53,14 +53,12 @@ class EnvByEnv(Proxy):
 
     resets_together = True
     can_save = False
-    whole_numbers = None
 
     def __init__(self, subjects: Sequence[Subject], autoreset: str, envs: int | None = None) -> None:
-        super().__init__(subjects[0])
-        self._subjects = list(subjects)
+        super().__init__(subjects)
         self._width = subjects[0].spec.num_envs
         self._autoreset = autoreset
-        envs = envs or self._width * len(self._subjects)
+        envs = envs or self._width * len(self.subjects)
         self._spec = subjects[0].spec.with_envs(envs)
         self._waits = is_single(subjects[0]) and autoreset == NEXT_STEP
         """Whether an env that ended spends the next call on its reset."""
@@ -69,8 +67,8 @@ class EnvByEnv(Proxy):
                 f"{self._spec.name} begins the next episode in the step that ends one, the other side in "
                 "the step after: give it one env, or another autoreset mode"
             )
-        self._ended = [False] * len(self._subjects)
-        self._resetting = [False] * len(self._subjects)
+        self._ended = [False] * len(self.subjects)
+        self._resetting = [False] * len(self.subjects)
 
     @property
     def spec(self) -> Spec:
@@ -82,17 +80,16 @@ class EnvByEnv(Proxy):
 
     @property
     def restarts(self) -> bool:
-        return all(subject.restarts for subject in self._subjects)
+        return all(subject.restarts for subject in self.subjects)
 
     @property
     def spaces(self) -> tuple[object, object]:
         """The spaces of one env."""
-        return self._subjects[0].single_spaces
+        return self.subjects[0].single_spaces
 
     def reset(self) -> None:
-        for subject in self._subjects:
-            subject.reset()
-        self._ended = [False] * len(self._subjects)
+        super().reset()
+        self._ended = [False] * len(self.subjects)
         self._resetting = list(self._ended)
 
     def reset_some(self, envs: Sequence[int]) -> None:
@@ -101,7 +98,7 @@ class EnvByEnv(Proxy):
 
     def step(self, actions: Any) -> None:
         rows, width = np.asarray(actions), self._width
-        for number, subject in enumerate(self._subjects):
+        for number, subject in enumerate(self.subjects):
             self._resetting[number] = self._waits and self._ended[number]
             self._ended[number] = False
             if not self._resetting[number]:
@@ -113,17 +110,6 @@ class EnvByEnv(Proxy):
         for each in actions:
             self.step(each)
 
-    def wait(self) -> None:
-        for subject in self._subjects:
-            subject.wait()
-
-    def close(self) -> None:
-        for subject in self._subjects:
-            subject.close()
-
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return list(zip(*(each.draw(random, calls) for each in self._subjects), strict=True))
-
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         return actions
 
@@ -131,11 +117,11 @@ class EnvByEnv(Proxy):
         """Return the rows that the drawn actions of every instance come to now."""
         if isinstance(actions, np.ndarray):
             return actions
-        settled = ((each, each.settle(own)) for each, own in zip(self._subjects, actions, strict=True))
+        settled = ((each, each.settle(own)) for each, own in zip(self.subjects, actions, strict=True))
         return self._rows(each.fold([own])[0] for each, own in settled)
 
     def choose(self, player: str) -> Any:
-        return self._rows(each.fold([each.choose(player)])[0] for each in self._subjects)
+        return self._rows(each.fold([each.choose(player)])[0] for each in self.subjects)
 
     def _rows(self, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(list(parts))[: self._spec.num_envs]
@@ -151,7 +137,7 @@ class EnvByEnv(Proxy):
         return self.everything()
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
-        parts = [self._shown(number) for number in range(len(self._subjects))]
+        parts = [self._shown(number) for number in range(len(self.subjects))]
         names = [name for name in parts[0] if all(name in part for part in parts)]
         return {
             name: rows[: self._spec.num_envs]
@@ -160,7 +146,7 @@ class EnvByEnv(Proxy):
         }
 
     def _shown(self, number: int) -> dict[str, NDArray[Any]]:
-        subject, resetting = self._subjects[number], self._resetting[number]
+        subject, resetting = self.subjects[number], self._resetting[number]
         seen = subject.everything()
         if any(name not in seen for name in NAMES[1:4]):
             raise InputError(f"{self._spec.name} does not show rewards and flags of each env")
@@ -170,7 +156,7 @@ class EnvByEnv(Proxy):
 
     def unseen(self) -> Sequence[str]:
         """Return what the interfaces show in unlike forms, such as infos, and so is not compared."""
-        seen = self._subjects[0].everything()
+        seen = self.subjects[0].everything()
         return sorted(name for name in seen if name.removeprefix("next_").partition(".")[0] not in NAMES[:4])
 
     def generators(self) -> tuple[()]:
@@ -178,11 +164,6 @@ class EnvByEnv(Proxy):
 
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         return ()
-
-    @property
-    def counters(self) -> dict[str, int]:
-        rows = [subject.counters for subject in self._subjects]
-        return {name: sum(row.get(name, 0) for row in rows) for name in rows[0]}
 
 
 def of_single(seen: Mapping[str, NDArray[Any]], autoreset: str, *, resetting: bool) -> dict[str, Any]:
@@ -205,14 +186,10 @@ def of_batch(seen: Mapping[str, NDArray[Any]], *, vec_env: bool) -> dict[str, An
     last = {name: rows for name, rows in seen.items() if name.partition(".")[0] == "observations"}
     over, cut = np.asarray(seen["terminals"], bool), seen["truncations"]
     if vec_env:
-        cut = over & np.array([is_cut(seen, env) for env in range(len(over))])
+        said = (seen.get(f"infos.{env}.{TIME_LIMIT}") for env in range(len(over)))
+        cut = over & np.array([limit is not None and bool(np.any(limit)) for limit in said])
         over = over & ~cut
     return {**last, "rewards": seen["rewards"], **flags_of(over, cut)}
-
-
-def is_cut(seen: Mapping[str, NDArray[Any]], env: int) -> bool:
-    said = seen.get(f"infos.{env}.{TIME_LIMIT}")
-    return said is not None and bool(np.any(said))
 
 
 def flags_of(over: Any, cut: Any) -> dict[str, NDArray[Any]]:

@@ -391,3 +391,33 @@ class Proxy(OneByOne):
 
     def load(self, env: int, saved: bytes) -> None:
         self._subject.load(env, saved)
+
+
+class SubjectGroup(Proxy):
+    """Subjects of one kind that each call goes through, one after another; in all else the first one."""
+
+    whole_numbers = None
+
+    def __init__(self, subjects: Sequence[Subject]) -> None:
+        super().__init__(subjects[0])
+        self.subjects: Sequence[Subject] = list(subjects)
+
+    def reset(self) -> None:
+        for subject in self.subjects:
+            subject.reset()
+
+    def wait(self) -> None:
+        for subject in self.subjects:
+            subject.wait()
+
+    def close(self) -> None:
+        for subject in self.subjects:
+            subject.close()
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return list(zip(*(subject.draw(random, calls) for subject in self.subjects), strict=True))
+
+    @property
+    def counters(self) -> dict[str, int]:
+        rows = [subject.counters for subject in self.subjects]
+        return {name: sum(row.get(name, 0) for row in rows) for name in rows[0]}

@@ -26,7 +26,7 @@ from hotloop.envs.foreign.subject import (
     to_plain,
 )
 from hotloop.envs.spec import Spec
-from hotloop.envs.subject import Proxy, WholeNumbers
+from hotloop.envs.subject import SubjectGroup, WholeNumbers
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
@@ -67,7 +67,8 @@ class SingleSubject(OneEnvSubject):
                     given = five(given)
                 self._given = given
                 self._calls = steps = steps + 1
-                if all_over(given) if many else given[2] or given[3]:
+                ended = np.logical_or(given[2], given[3]).all() if many else given[2] or given[3]
+                if ended:
                     begun = self._reset()
                     self._seen, self._begun = first_of(begun), second_of(begun)
                     self.resets += 1
@@ -140,11 +141,6 @@ def five(given: Any) -> Given:
         raise awaitable_error("step returned", given)
     what = f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
     raise InputError(f"step returned {what}: expected {RETURNS}")
-
-
-def all_over(given: Given) -> bool:
-    """Whether no agent of several is left."""
-    return bool(np.logical_or(np.asarray(given[2]), np.asarray(given[3])).all())
 
 
 def check_given(given: Given, env: Any) -> None:
@@ -301,12 +297,14 @@ class FunctionSubject(ModelSubject):
         return ()
 
 
-class SeveralSubject(Proxy):
+class SeveralSubject(SubjectGroup):
     """Subjects of one kind; seeds are one after another, and each plays its own actions."""
 
+    subjects: Sequence[ForeignSubject]
+    resets_together = False
+
     def __init__(self, subjects: Sequence[Any]) -> None:
-        super().__init__(subjects[0])
-        self.subjects: list[ForeignSubject] = list(subjects)
+        super().__init__(subjects)
         first = self.subjects[0].spec
         self._all = first.with_envs(len(self.subjects), agent_names=())
         self.reseed(first.seed)
@@ -320,32 +318,13 @@ class SeveralSubject(Proxy):
     def spec(self) -> Spec:
         return self._all
 
-    def reset(self) -> None:
-        for subject in self.subjects:
-            subject.reset()
-
     def reset_some(self, envs: Sequence[int]) -> None:
         for env in envs:
             self.subjects[env].reset()
 
-    @property
-    def resets_together(self) -> bool:
-        return False
-
-    def wait(self) -> None:
-        for subject in self.subjects:
-            subject.wait()
-
     def step(self, actions: Any) -> None:
         for subject, own in zip(self.subjects, actions, strict=True):
             subject.step(own)
-
-    def close(self) -> None:
-        for subject in self.subjects:
-            subject.close()
-
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return list(zip(*(subject.draw(random, calls) for subject in self.subjects), strict=True))
 
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         rows = zip(*actions, strict=True)
@@ -357,10 +336,6 @@ class SeveralSubject(Proxy):
 
     def choose(self, player: str) -> Any:
         return tuple(subject.choose(player) for subject in self.subjects)
-
-    @property
-    def whole_numbers(self) -> None:
-        return None
 
     def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
         rows = zip(*actions, strict=True)
@@ -401,11 +376,6 @@ class SeveralSubject(Proxy):
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """Those of the first; the others are like it."""
         return self.subjects[0].faults(None if actions is None else [own[0] for own in actions])
-
-    @property
-    def counters(self) -> dict[str, int]:
-        rows = [subject.counters for subject in self.subjects]
-        return {name: sum(row[name] for row in rows) for name in rows[0]}
 
     @property
     def resets(self) -> int:
