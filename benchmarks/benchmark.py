@@ -20,10 +20,11 @@ from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import machine
+from hotloop.core.turn_clock import Turn
 from hotloop.envs import native
 from hotloop.lab.measure.loop import rounds_of
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.sides import Side, SubjectSide, Turn
+from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.work import Tally
 from hotloop.stats.intervals import FEWEST

@@ -23,8 +23,9 @@ import numpy as np
 
 import benchmark
 import hotloop
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.spatial import KINDS, Index
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.lab.measure.usage import heap_reader, settle
 
 AGENTS = 1_000

@@ -18,7 +18,8 @@ import psutil
 
 import benchmark
 import hotloop
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.core.turn_clock import Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
 

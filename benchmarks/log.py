@@ -19,7 +19,8 @@ from typing import Any
 
 import benchmark
 import hotloop
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.core.turn_clock import Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
 from hotloop.worlds.farm.log.database import Database

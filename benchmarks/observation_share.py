@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 import benchmark
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.core.turn_clock import Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
 

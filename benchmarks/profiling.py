@@ -9,7 +9,7 @@ not of the answer. A third side, without profiling too, shows the noise.
 from functools import partial
 
 import benchmark
-from hotloop.lab.measure.sides import Turn
+from hotloop.core.turn_clock import Turn
 
 WORLDS = 64
 AGENTS = 20

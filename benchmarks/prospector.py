@@ -15,7 +15,8 @@ import numpy as np
 
 import benchmark
 import hotloop
-from hotloop.lab.measure.sides import RUN_IN, SubjectSide, Turn
+from hotloop.core.turn_clock import RUN_IN, Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.lab.measure.stepping import play
 from hotloop.stats.summary import Summary, summarise
 from threads import measure_ways

@@ -29,8 +29,8 @@ import psutil
 import actors
 import benchmark
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.judge.tune import learnt
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
 from hotloop.stats.ratio import ratio

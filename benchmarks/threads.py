@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import benchmark
+from hotloop.core.turn_clock import Turn
 from hotloop.lab.compare.process import ProcessSide
-from hotloop.lab.measure.sides import Turn
 
 BATCHES = (1_024, 4_096)
 AGENTS = 20

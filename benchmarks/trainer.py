@@ -32,7 +32,7 @@ from torch import Tensor
 import benchmark
 from hotloop.core import spans
 from hotloop.core.time_tree import TimeTree
-from hotloop.lab.measure.sides import Turn
+from hotloop.core.turn_clock import Turn
 from hotloop.stats.ratio import ratio
 from hotloop.train.algorithms.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings

@@ -16,9 +16,10 @@ import benchmark
 import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import Summary, summarise
 

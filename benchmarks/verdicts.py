@@ -29,11 +29,11 @@ import benchmark
 from hotloop.core import registry
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, rounds_of
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.measure.stepping import no_collection
 
 PLAIN = Path(__file__).with_name("plain.py")

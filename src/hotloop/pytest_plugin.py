@@ -176,7 +176,8 @@ def seconds_of(
 ) -> tuple[float, ...]:
     """Nanoseconds of a call, one value a round, after as many calls as a round has."""
     from hotloop.core.clock import now_ns
-    from hotloop.lab.measure.stepping import collect_rest, no_collection
+    from hotloop.core.turn_clock import collect_rest
+    from hotloop.lab.measure.stepping import no_collection
 
     def stretch(calls: int) -> int:
         begin = now_ns()

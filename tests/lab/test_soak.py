@@ -9,8 +9,8 @@ import pytest
 from hotloop.core.errors import InputError
 from hotloop.core.record.checks import OPEN_FILES, RSS_BYTES, SLOWER, SLOWER_IN, Soak
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.lab import soak as lab
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.soak import SoFar, Watch, soak
 from hotloop.options.soak import SoakOptions
 

@@ -11,9 +11,9 @@ from hotloop.core.code import git
 from hotloop.core.errors import InputError
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.judge.history import histories
 from hotloop.lab.measure.loop import Length, Samples
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.trend import MOST_COMMITS, commits_since, grouped_times, trend
 from hotloop.options.bench import BenchOptions
 from hotloop.report.kinds.overview import trend as sections

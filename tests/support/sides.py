@@ -6,8 +6,8 @@ from typing import Any
 import hotloop
 from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Difference
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.spec import Spec
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Agreement
 
 Pace = Callable[[int], float]

@@ -4,13 +4,21 @@ Wall time is never corrected: time that a side's own threads and processes take 
 Standard library only, because worker.py loads this file by its path in the Python of any commit.
 """
 
+import gc
 import os
 import resource
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import cycle, islice
 from time import clock_gettime_ns, perf_counter_ns, process_time_ns, sleep, thread_time_ns
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+RUN_IN = 10
+"""One in so many calls of a turn is made before its clock starts: the side before left its own caches."""
+
+LITTER = 5_000
+"""Objects that the collector may have to look at before it is called between two turns."""
 
 WORK_SHARE, WORK_NS = 0.01, 20_000
 """CPU time below this share of a turn, or below so many ns, is noise of the clocks.
@@ -63,10 +71,15 @@ class Spent(NamedTuple):
         return self.process_ns - self.thread_ns + self.children_ns
 
 
-class Stretch(NamedTuple):
-    """What a timed stretch took."""
+class Turn(NamedTuple):
+    """One timed turn of one side: what it took, and what was done in it."""
 
     ns: int
+    env_steps: int = 0
+    phases: Mapping[str, int] = {}
+    """Nanoseconds in each, and in `step` as a whole; empty if they are not timed."""
+    rested: bool = False
+    """Whether the side's pollers had a pause before it."""
     cpu_ns: int = 0
     """Of the whole process tree, late work included."""
     others_ns: int = 0
@@ -81,6 +94,26 @@ class Stretch(NamedTuple):
     """Whether this thread waited for a core while nothing else of its process tree ran."""
     polls: bool = False
     """Whether other threads or processes spin without end, so that their CPU time says nothing."""
+
+    @property
+    def ns_per_env_step(self) -> float:
+        return self.ns / self.env_steps
+
+    @property
+    def cpu_ns_per_env_step(self) -> float:
+        return self.cpu_ns / self.env_steps
+
+
+def repeat(actions: Sequence[Any], calls: int) -> Iterator[Any]:
+    """Yield the actions of a number of calls, from the beginning again if there are fewer."""
+    again = calls > len(actions)  # to repeat them is to keep a copy of each
+    return islice(cycle(actions) if again else actions, calls)
+
+
+def collect_rest() -> None:
+    """Collect what was left behind, outside every clock, if the collector is off and it is much."""
+    if not gc.isenabled() and gc.get_count()[0] > LITTER:
+        gc.collect()
 
 
 class Family:
@@ -156,7 +189,7 @@ def is_work(cpu_ns: int, ns: int) -> bool:
     return cpu_ns > max(WORK_NS, WORK_SHARE * ns)
 
 
-def timed(play: Callable[[], int], owner: int | None = None) -> Stretch:
+def timed(play: Callable[[], int], owner: int | None = None) -> Turn:
     """Time a stretch that returns its own wall time; nothing is waited for afterwards."""
     before = spent(owner)
     ns = play()
@@ -167,7 +200,7 @@ def timed(play: Callable[[], int], owner: int | None = None) -> Stretch:
     theirs_ns = after.all_children_ns - before.all_children_ns - children_ns
     is_alone = not is_work(others_ns + max(0, theirs_ns), ns)
     waited = is_work(after.queued_ns - before.queued_ns, ns)
-    return Stretch(
+    return Turn(
         ns=ns,
         cpu_ns=after.process_ns - before.process_ns + children_ns,
         others_ns=others_ns,
@@ -196,7 +229,7 @@ class TurnClock:
         sleep(PAUSE_NS / 1e9)
         return True
 
-    def time(self, play: Callable[[], int]) -> Stretch:
+    def time(self, play: Callable[[], int]) -> Turn:
         """Time a stretch, and wait within bounds until what it set going has finished."""
         took = timed(play, self._owner)
         children_ns = FAMILY.cpu_ns(self._owner)
@@ -209,7 +242,7 @@ class TurnClock:
             polls=self.polls,
         )
 
-    def _late_ns(self, took: Stretch) -> int:
+    def _late_ns(self, took: Turn) -> int:
         """Return the CPU time that others use after a stretch; 0, and remember it, if they only poll."""
         is_alone = threading.active_count() == 1 and not FAMILY.clocks(self._owner)
         if is_alone and not is_work(took.others_ns, took.ns):

@@ -9,6 +9,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.single import FunctionSubject
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
@@ -29,7 +30,7 @@ from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, u
 from hotloop.lab.measure.policy import EXAMINED, RANDOM
 from hotloop.lab.measure.record import Recorder, in_rounds, kept_so_far, throughput
 from hotloop.lab.measure.rounds import Rounds, shortened, warm_up
-from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.lab.measure.stepping import Garbage, no_collection
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import both_validations, describe_validation

@@ -13,13 +13,14 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Method, Record
 from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
+from hotloop.core.turn_clock import RUN_IN
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.sides import RUN_IN, Side, SubjectSide
+from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update

@@ -29,13 +29,14 @@ from hotloop.core.record.checks import (
 )
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn
 from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude
 from hotloop.lab.measure import usage
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
-from hotloop.lab.measure.sides import Side, SubjectSide, Turn
+from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training

@@ -3,10 +3,10 @@ from support.sides import DIFFERS, FakeContender, steady
 
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record.record import Record
+from hotloop.core.turn_clock import Turn
 from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instances
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.loop import Length, Plan, Warmup, warm_up
-from hotloop.lab.measure.sides import Turn
 
 SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))

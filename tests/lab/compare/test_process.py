@@ -92,7 +92,7 @@ def sides(tmp_path: Path) -> Iterator[Any]:
 def test_what_a_program_prints_and_reads_is_not_taken_for_answers_and_commands(sides: Any) -> None:
     side = sides("loud.py:Env")
     assert side.turn(10).env_steps == 10
-    assert side.counters()["env_steps"] == 12
+    assert side.counters()["env_steps"] == 11
 
 
 def test_several_take_their_turns_at_the_same_time(sides: Any, tmp_path: Path) -> None:

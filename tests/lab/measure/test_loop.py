@@ -8,6 +8,7 @@ from support.sides import FakeSide, steady
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import RUN_IN, Turn
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import (
     BLOCK,
@@ -21,7 +22,6 @@ from hotloop.lab.measure.loop import (
     warm_up,
 )
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, measure_until_settled
-from hotloop.lab.measure.sides import RUN_IN, Turn
 
 
 def sides_of(**paces: float) -> dict[str, FakeSide]:

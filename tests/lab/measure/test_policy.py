@@ -6,13 +6,14 @@ import pytest
 
 import hotloop
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import repeat
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure import policy as module
 from hotloop.lab.measure.policy import FEWEST_BATCHES, Journal, Play, RandomPlay, play_again, play_of
 from hotloop.lab.measure.rounds import Rounds, warm_up
-from hotloop.lab.measure.stepping import no_collection, play, repeat
+from hotloop.lab.measure.stepping import no_collection, play
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B
+from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, warm_up
 from hotloop.lab.measure.settle import AGAIN, LookSchedule, PairedSamples, measure_until_settled
-from hotloop.lab.measure.sides import Turn
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST
 

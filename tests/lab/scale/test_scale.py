@@ -13,7 +13,7 @@ from hotloop.core.machine import machine
 from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
-from hotloop.core.turn_clock import Stretch, TurnClock
+from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.scale import share
 from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
@@ -40,9 +40,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the targets move the clock."""
 
-    def took(play: Callable[[], int]) -> Stretch:
+    def took(play: Callable[[], int]) -> Turn:
         ns = play()
-        return Stretch(ns, cpu_ns=ns)
+        return Turn(ns, cpu_ns=ns)
 
     monkeypatch.setattr(stepping, "now_ns", CLOCK.now)
     monkeypatch.setattr(lab, "timed", took)

@@ -119,7 +119,7 @@ def test_a_turn_plays_a_tenth_more_than_it_times() -> None:
     env = Plain()
     subject = EnvSubject(env, 1)
     assert turn(subject, 20)["env_steps"] == 20
-    assert len(env.seen) == subject.counters()["env_steps"] == 23
+    assert len(env.seen) == subject.counters()["env_steps"] == 22
 
 
 def test_many_envs_behind_one_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_many_envs_behind_one_call_are_counted(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(worker, "MOST_DRAWN", 4)
     env.seen.clear()
     assert turn(subject, 800)["env_steps"] == 800
-    assert len(env.seen) == 11 + 100
+    assert len(env.seen) == 10 + 100
 
 
 @pytest.mark.parametrize(

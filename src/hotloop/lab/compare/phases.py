@@ -6,10 +6,10 @@ from statistics import fmean
 
 from hotloop.core.errors import unknown
 from hotloop.core.record.comparison import A, B, PhaseRatio
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.spec import Spec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import Plan, measure, warm_up
-from hotloop.lab.measure.sides import Turn
 from hotloop.stats.ratio import ratio
 
 PYTHON = "python"

@@ -10,8 +10,8 @@ from typing import Any
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.process.worker import Worker
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.callables import lent
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Reach, TooFew
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"

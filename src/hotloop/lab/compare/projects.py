@@ -4,9 +4,9 @@ import gc
 from collections.abc import Mapping, Sequence
 
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Turn, collect_rest
 from hotloop.envs.projects import Process
-from hotloop.lab.measure.sides import SubjectSide, Turn
-from hotloop.lab.measure.stepping import collect_rest
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.validate.equal import is_ignored
 

@@ -18,10 +18,9 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress, silent
-from hotloop.core.turn_clock import is_work
+from hotloop.core.turn_clock import RUN_IN, Turn, collect_rest, is_work
 from hotloop.judge.compare import BAND
-from hotloop.lab.measure.sides import RUN_IN, Side, Turn
-from hotloop.lab.measure.stepping import collect_rest
+from hotloop.lab.measure.sides import Side
 from hotloop.lab.measure.work import Tally
 from hotloop.options.compare import BUDGET_S
 from hotloop.stats.intervals import FEWEST

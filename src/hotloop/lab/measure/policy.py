@@ -15,12 +15,13 @@ from hotloop.core.notices import Notice
 from hotloop.core.record.profile import Draw
 from hotloop.core.spans import span
 from hotloop.core.target import names_callable
+from hotloop.core.turn_clock import repeat
 from hotloop.envs import callables, tapes
 from hotloop.envs.callables import parameters_of, required_of
 from hotloop.envs.foreign.inside import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
-from hotloop.lab.measure.stepping import Actions, repeat
+from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.trained import POLICY, Trained, is_trained
 
 RANDOM = "random"

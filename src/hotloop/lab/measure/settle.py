@@ -13,10 +13,10 @@ from statistics import fmean, median
 from hotloop.core.clock import now_ns
 from hotloop.core.progress import Progress
 from hotloop.core.record.comparison import A, B, Ratio, field_words
-from hotloop.core.turn_clock import WORK_NS
+from hotloop.core.turn_clock import WORK_NS, Turn
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
-from hotloop.lab.measure.sides import Side, Turn
+from hotloop.lab.measure.sides import Side
 from hotloop.options.compare import THOROUGH_BUDGET_S
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, LOOKS, next_look

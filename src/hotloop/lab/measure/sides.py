@@ -3,55 +3,16 @@
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from hotloop.core.turn_clock import Stretch, TurnClock
+from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock, collect_rest
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.stepping import collect_rest, play
+from hotloop.lab.measure.stepping import play
 from hotloop.lab.validate.equal import field_hashes, is_ignored
 from hotloop.lab.validate.streams import Streams
-
-RUN_IN = 10
-"""One in so many calls of a turn is made before its clock starts: the side before left its own caches."""
-
-NO_PHASES: Mapping[str, int] = MappingProxyType({})
-
-
-class Turn(NamedTuple):
-    """One timed stretch of one side; the fields of `Stretch`, and what was done in it."""
-
-    ns: int
-    env_steps: int
-    phases: Mapping[str, int] = NO_PHASES
-    """Nanoseconds in each, and in `step` as a whole; empty where nothing is timed."""
-    rested: bool = False
-    """Whether the side's pollers had a pause before it."""
-    cpu_ns: int = 0
-    others_ns: int = 0
-    children_ns: int = 0
-    late_ns: int = 0
-    late_children_ns: int = 0
-    disturbed: bool = False
-    polls: bool = False
-
-    @property
-    def ns_per_env_step(self) -> float:
-        return self.ns / self.env_steps
-
-    @property
-    def cpu_ns_per_env_step(self) -> float:
-        return self.cpu_ns / self.env_steps
-
-
-def turn_of(
-    took: Stretch, env_steps: int, phases: Mapping[str, int] = NO_PHASES, *, rested: bool = False
-) -> Turn:
-    """Return a timed stretch as the turn of so many env-steps."""
-    return Turn(env_steps=env_steps, phases=phases, rested=rested, **took._asdict())
 
 
 class Side(Protocol):
@@ -119,7 +80,7 @@ class SubjectSide:
             before = self.subject.phase_totals()
             took = self._clock.time(partial(play, self.subject, actions, calls))
             phases = {name: ns - before.get(name, 0) for name, ns in self.subject.phase_totals().items()}
-            return turn_of(took, calls * self.subject.spec.num_envs, phases, rested=rested)
+            return took._replace(env_steps=calls * self.subject.spec.num_envs, phases=phases, rested=rested)
 
     def show_env_by_env(self, autoreset: str) -> None:
         """Show from now on what a side of another interface shows too."""

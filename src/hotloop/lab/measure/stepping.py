@@ -3,12 +3,12 @@
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import cycle, islice
 from typing import Any, Literal, Protocol, Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.record.profile import Pauses
 from hotloop.core.spans import glance, lap, span
+from hotloop.core.turn_clock import repeat
 from hotloop.envs.subject import Subject
 
 GC = "garbage collection"
@@ -16,9 +16,6 @@ GC = "garbage collection"
 
 Garbage = Literal["between", "life"]
 """When it is collected: between rounds, outside the clock, or whenever Python would, as in life."""
-
-LITTER = 5_000
-"""Objects that the collector may have to look at before it is called between two turns."""
 
 Actions = Any
 """The actions of one call, as the subject takes them; for a batch a contiguous int32 array."""
@@ -75,12 +72,6 @@ class PauseClock:
             total_ns=before.total_ns + took_ns,
             longest_ns=max(before.longest_ns, took_ns),
         )
-
-
-def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:
-    """Yield the actions of a number of calls, from the beginning again where they run out."""
-    again = calls > len(actions)  # to repeat them is to keep a copy of each
-    return islice(cycle(actions) if again else actions, calls)
 
 
 def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
@@ -143,9 +134,3 @@ def no_collection(garbage: Garbage = "between") -> Iterator[bool]:
             gc.unfreeze()
         if was_on:
             gc.enable()
-
-
-def collect_rest() -> None:
-    """Collect what was left behind, outside every clock, where the collector is off and it is much."""
-    if not gc.isenabled() and gc.get_count()[0] > LITTER:
-        gc.collect()

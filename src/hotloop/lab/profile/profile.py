@@ -25,7 +25,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, add
-from hotloop.core.turn_clock import Stretch, timed
+from hotloop.core.turn_clock import Turn, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import beside
@@ -49,15 +49,8 @@ from hotloop.lab.measure.policy import (
 )
 from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.sides import Side, Turn, turn_of
-from hotloop.lab.measure.stepping import (
-    Actions,
-    Garbage,
-    Glancing,
-    no_collection,
-    play,
-    play_in_laps,
-)
+from hotloop.lab.measure.sides import Side
+from hotloop.lab.measure.stepping import Actions, Garbage, Glancing, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
@@ -298,7 +291,7 @@ class View(Protocol):
     def begin(self) -> None:
         """After the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
         """Play a stretch under the watch."""
 
     def note(self, wall_ns: int) -> None:
@@ -329,7 +322,7 @@ class StepView:
         self._times.begin()
         self._work.begin()
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
         with watch.look():
             return timed(partial(self.turn, watch, actions))
 
@@ -386,7 +379,7 @@ class LoopView:
     def begin(self) -> None:
         """Nothing was kept of the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
             took = timed(partial(self.turn, watch, actions))
@@ -481,7 +474,7 @@ class Sides:
     def play_clean(self, env_steps: int) -> Turn:
         calls = calls_for(env_steps, self.clean)
         actions = self.actions_for(CLEAN, calls)
-        return turn_of(timed(partial(play, self.clean, actions, calls)), env_steps)
+        return timed(partial(play, self.clean, actions, calls))._replace(env_steps=env_steps)
 
     def play_watched(self, env_steps: int) -> Turn:
         """Play the watched side in stretches that its logs have room for."""

@@ -9,6 +9,7 @@ from hotloop.core.record.comparison import Validation
 from hotloop.core.record.profile import Overhead, Phase, Slow
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
@@ -17,7 +18,7 @@ from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.loop import Samples
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
-from hotloop.lab.measure.sides import Side, Turn
+from hotloop.lab.measure.sides import Side
 from hotloop.stats.intervals import FEWEST
 
 CLEAN, WATCHED = "clean", "watched"

@@ -14,9 +14,10 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.record.profile import Slow, SlowStep, Spread
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import repeat
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import Journal
-from hotloop.lab.measure.stepping import Actions, Resets, collecting, repeat
+from hotloop.lab.measure.stepping import Actions, Resets, collecting
 from hotloop.lab.profile import calls as table
 from hotloop.lab.profile.calls import HEAD, Events, Steps, Timeline, read_spans, read_steps
 from hotloop.lab.profile.slow import KEPT, Keeper

@@ -12,8 +12,8 @@ from hotloop.core.record.metadata import Code, Described, PathRan, Work
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.settings import hash_of
+from hotloop.core.turn_clock import Turn
 from hotloop.judge.compare import RunConditions
-from hotloop.lab.measure.sides import Turn
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric, Series, read
 from hotloop.stats.summary import with_metrics

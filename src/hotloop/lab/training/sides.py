@@ -21,14 +21,14 @@ from hotloop.core.record.metadata import Code, Instructions
 from hotloop.core.record.record import Record
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
-from hotloop.core.turn_clock import TurnClock
+from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
-from hotloop.lab.measure.sides import Side, Turn, turn_of
+from hotloop.lab.measure.sides import Side
 from hotloop.lab.training.actors import hired
 from hotloop.lab.training.ranks import share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read
@@ -89,7 +89,7 @@ class TrainSide:
         use_threads(self.trainer.threads.threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))
         took = self._clock.time(partial(self.run, updates))
-        return turn_of(took, updates * self.trainer.steps_per_update)
+        return took._replace(env_steps=updates * self.trainer.steps_per_update)
 
     def run(self, updates: int) -> int:
         """Make so many updates; returns the ns."""

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from importlib import metadata
-from itertools import chain, count, cycle, islice
+from itertools import chain, count
 from pathlib import Path
 from time import perf_counter_ns
 from types import ModuleType
@@ -45,10 +45,6 @@ ANSWERS: dict[int, tuple[str, ...]] = {
 """What an env's step answers, by how many there are."""
 MOST_BYTES, MOST_DRAWN = 16 << 20, 1 << 16
 """Actions made at a time; a turn that needs more goes through them again."""
-UNTIMED = 10
-"""A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
-LITTER = 5_000
-"""Objects that the collector may have to look at before it is called between two turns."""
 
 MASK = "action_mask"
 """What infos and observations call the actions that are legal now."""
@@ -64,7 +60,10 @@ hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(HERE / "hashes.p
 
 CORE = HERE.parents[1] / "core"
 
-CLOCK = runpy.run_path(str(CORE / "turn_clock.py"))["TurnClock"]()
+TIMING = runpy.run_path(str(CORE / "turn_clock.py"))
+"""How turns are timed everywhere."""
+
+CLOCK = TIMING["TurnClock"]()
 """Times the turns of the one subject that a worker has."""
 
 SERVE = runpy.run_path(str(CORE / "process" / "serve.py"))["serve"]
@@ -369,21 +368,21 @@ def literal(value: Any) -> Any:
 def turn(subject: Subject, env_steps: int, run_in: int | None = None) -> dict[str, Any]:
     """Time a stretch of at least that many env-steps; its actions are made before the clock starts."""
     calls = -(-env_steps // subject.num_envs)
-    ahead = calls // UNTIMED + 1 if run_in is None else -(-run_in // subject.num_envs)
+    ahead = -(-calls // TIMING["RUN_IN"]) if run_in is None else -(-run_in // subject.num_envs)
     if ahead and getattr(subject, "needs_run_in", True):
         play(subject, subject.draw(ahead), ahead)
     actions = subject.draw(calls)
     rested = CLOCK.rest()
     took = CLOCK.time(partial(play, subject, actions, calls))
-    if not gc.isenabled() and gc.get_count()[0] > LITTER:
-        gc.collect()
-    return {"env_steps": calls * subject.num_envs, "rested": rested, **took._asdict()}
+    TIMING["collect_rest"]()
+    turn: dict[str, Any] = took._replace(env_steps=calls * subject.num_envs, rested=rested)._asdict()
+    return turn
 
 
 def play(subject: Subject, actions: Sequence[Any], calls: int) -> int:
     step = subject.step
     begin = perf_counter_ns()
-    for action in islice(cycle(actions), calls):
+    for action in TIMING["repeat"](actions, calls):
         step(action)
     subject.wait()
     return perf_counter_ns() - begin
