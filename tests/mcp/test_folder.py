@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.mcp.folder import Folder, spelled
+from hotloop.mcp.folder import Folder
 
 
 @pytest.fixture
@@ -65,8 +65,3 @@ def test_keys_become_words_and_names_that_are_none_are_refused(folder: Folder) -
     assert folder.keys({"train.network": "mine.py:make"}) == ["train.network=mine.py:make"]
     with pytest.raises(InputError, match="no key"):
         folder.keys({"--output": "x"})
-
-
-def test_flags_are_spelled_one_word_each(folder: Folder) -> None:
-    asked = {"a_flag": 2, "on": True, "off": False, "none": None, "time": ["x", "y"]}
-    assert spelled(asked) == ["--a-flag=2", "--on", "--time=x", "--time=y"]

@@ -17,7 +17,7 @@ from hotloop.options.bench import BenchOptions
 from hotloop.options.commands import HOMES, PROGRAMS, options_of
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
 from hotloop.options.gate import GateOptions
-from hotloop.options.option import Options, describe
+from hotloop.options.option import Options, describe, spell
 from hotloop.options.profile import ProfileOptions
 from hotloop.options.report import ReportOptions
 from hotloop.options.shared import ProcessOptions
@@ -103,6 +103,12 @@ def test_what_does_not_fit_is_refused_wherever_it_comes_from(made: Callable[[], 
     with pytest.raises(InputError) as refused:
         made()
     assert said in str(refused.value)
+
+
+def test_options_are_spelled_as_they_are_typed_and_defaults_are_left_out() -> None:
+    options = ProfileOptions(target="a.py:f", words=["n=1"], steps=2, time=["x", "y"], trace=True)
+    assert spell(options) == ["a.py:f", "n=1", "--steps=2", "--time=x", "--time=y", "--trace"]
+    assert spell(ReportOptions(output=Path("a.html"))) == ["--output=a.html"]
 
 
 def test_values_that_mean_the_default_break_no_rule() -> None:

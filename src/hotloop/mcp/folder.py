@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,17 +160,3 @@ def preset_of(name: str) -> str:
     if "/" not in name and len(names := [each.target for each in presets(found.world)]) > 1:
         raise InputError(f"{name} is a world: name one of its presets, {', '.join(names)}")
     return name
-
-
-def spelled(flags: Mapping[str, object]) -> list[str]:
-    """Flags as words: None and False are left out, a sequence is given one by one."""
-    words: list[str] = []
-    for name, value in flags.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            words += [f"{flag}={each}" for each in value]
-        elif value is not None and value is not False:
-            words.append(f"{flag}={value}")
-    return words

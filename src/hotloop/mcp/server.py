@@ -25,9 +25,15 @@ from hotloop.core.record.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers
-from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys, spelled
+from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys
 from hotloop.mcp.guide import guide
 from hotloop.mcp.run import LOOK_S, Done, run
+from hotloop.options.bench import BenchOptions
+from hotloop.options.compare import CompareOptions
+from hotloop.options.diagnose import DiagnoseOptions
+from hotloop.options.option import Options, spell, tool_help
+from hotloop.options.profile import ProfileOptions
+from hotloop.options.validate import ValidateOptions
 from hotloop.report.page.shelf import Entry, Shelf, read_shelf
 from hotloop.stats.summary import with_metrics
 
@@ -57,56 +63,39 @@ Tool = Callable[..., Awaitable[Any]]
 
 Caller = Context[Any, Any]
 
-Name = Annotated[
-    str, Field(description="A preset (grid/toy), a registered id (gym:CartPole-v1), or path.py:callable.")
-]
+Name = Annotated[str, Field(description=tool_help(BenchOptions, "target"))]
 
 Asked = Annotated[
     dict[str, str | int | float | bool] | None,
     Field(description='What the target is made with, such as {"num_envs": 64}.'),
 ]
 
-Player = Annotated[
-    str,
-    Field(description="random, a player of the world's, tape:FILE, run:NAME or path.py:callable."),
-]
+Player = Annotated[str, Field(description=tool_help(BenchOptions, "policy"))]
 
 Effort = Annotated[
     Literal["quick", "usual", "thorough"],
     Field(description="quick for a first look, thorough for a number to keep."),
 ]
 
-EnvSteps = Annotated[
-    int | None, Field(gt=0, description="Env-steps to look at; as many as it needs if left out.")
-]
+EnvSteps = Annotated[int | None, Field(gt=0, description=tool_help(ProfileOptions, "steps"))]
 
-Functions = Annotated[
-    list[str] | None, Field(description="Shown as rows of their own, such as my_env.Env._get_obs.")
-]
+Functions = Annotated[list[str] | None, Field(description=tool_help(ProfileOptions, "time"))]
 
-Seconds = Annotated[
-    float | None, Field(gt=0, description="What one run may take; faster and slower take a second run.")
-]
+Seconds = Annotated[float | None, Field(gt=0, description=tool_help(CompareOptions, "budget"))]
 
-Phases = Annotated[bool, Field(description="Compare phase by phase, too, where both sides have phases.")]
+Phases = Annotated[bool, Field(description=tool_help(CompareOptions, "profile"))]
 
-Against = Annotated[
-    str, Field(description="reference (the Python twin of what ships), or the slow one as a target.")
-]
+Against = Annotated[str, Field(description=tool_help(ValidateOptions, "against"))]
 
 Amount = Annotated[int | str, Field(description="smoke (about a minute), soak, or a number of env-steps.")]
 
-Mode = Annotated[str, Field(description="How equal floating-point numbers are: bytes, ulp:N or tolerance:T.")]
+Mode = Annotated[str, Field(description=tool_help(ValidateOptions, "mode"))]
 
-Statistical = Annotated[
-    bool, Field(description="Compare distributions; amount is then a number of episodes, and needs no mode.")
-]
+Statistical = Annotated[bool, Field(description=tool_help(ValidateOptions, "statistical"))]
 
-RecordFile = Annotated[str | None, Field(description="The file of a profile; the newest if left out.")]
+RecordFile = Annotated[str | None, Field(description=tool_help(DiagnoseOptions, "record"))]
 
-Before = Annotated[
-    str | None, Field(description="An earlier profile of the same: what came of the change since.")
-]
+Before = Annotated[str | None, Field(description=tool_help(DiagnoseOptions, "since"))]
 
 Where = Annotated[
     str | None, Field(description="A folder of records; artifacts/throughput and .design if left out.")
@@ -190,10 +179,14 @@ class Server:
         effort: Effort = "usual",
     ) -> answers.BenchAnswer:
         """How fast a target steps, with the interval of its median over rounds."""
-        flags = {"policy": self.folder.policy(policy), "json": True}
-        flags |= {} if effort == "usual" else {effort: True}
-        words = ["bench", self.folder.target(target), *self.folder.keys(keys), *spelled(flags)]
-        return answers.bench_answer(*await self._measured(context, words))
+        options = BenchOptions(
+            target=self.folder.target(target),
+            words=self.folder.keys(keys),
+            policy=self.folder.policy(policy),
+            quick=effort == "quick",
+            thorough=effort == "thorough",
+        )
+        return answers.bench_answer(*await self._measured(context, "bench", options))
 
     async def profile(
         self,
@@ -205,10 +198,14 @@ class Server:
         functions: Functions = None,
     ) -> answers.ProfileAnswer:
         """Where the time of a step goes: rows with their shares, and the hot functions in somebody's code."""
-        flags: dict[str, object] = {"policy": self.folder.policy(policy), "steps": steps}
-        flags |= {"time": self.folder.functions(functions or ()), "json": True}
-        words = ["profile", self.folder.target(target), *self.folder.keys(keys), *spelled(flags)]
-        return answers.profile_answer(*await self._measured(context, words))
+        options = ProfileOptions(
+            target=self.folder.target(target),
+            words=self.folder.keys(keys),
+            policy=self.folder.policy(policy),
+            steps=steps,
+            time=self.folder.functions(functions or ()),
+        )
+        return answers.profile_answer(*await self._measured(context, "profile", options))
 
     async def compare(
         self,
@@ -221,9 +218,9 @@ class Server:
         phases: Phases = False,
     ) -> answers.CompareAnswer:
         """Whether B is faster than A, measured in turns, after both have given the same bytes."""
-        flags = {"budget": seconds, "profile": phases, "json": True}
-        words = ["compare", self._side(a, a_keys), self._side(b, b_keys), *spelled(flags)]
-        return answers.compare_answer(*await self._measured(context, words))
+        one, other = self._side(a, a_keys), self._side(b, b_keys)
+        options = CompareOptions(a=one, b=other, budget=seconds, profile=phases)
+        return answers.compare_answer(*await self._measured(context, "compare", options))
 
     async def validate(
         self,
@@ -241,17 +238,16 @@ class Server:
         Where bytes cannot be equal, `statistical` compares distributions in pairs of episodes instead.
         """
         is_target = ":" in against or "/" in against
-        flags = {
-            "against": self._side(against, against_keys)
+        options = ValidateOptions(
+            target=self.folder.target(candidate),
+            words=[self.folder.word(str(amount), "the amount", AMOUNT), *self.folder.keys(keys)],
+            against=self._side(against, against_keys)
             if is_target
             else self.folder.word(against, "the reference"),
-            "mode": self.folder.word(mode, "the mode", MODE),
-            "statistical": statistical,
-            "json": True,
-        }
-        named = [self.folder.target(candidate), self.folder.word(str(amount), "the amount", AMOUNT)]
-        words = ["validate", *named, *self.folder.keys(keys), *spelled(flags)]
-        return answers.validate_answer(*await self._measured(context, words))
+            mode=self.folder.word(mode, "the mode", MODE),
+            statistical=statistical,
+        )
+        return answers.validate_answer(*await self._measured(context, "validate", options))
 
     async def diagnose(self, record: RecordFile = None, since: Before = None) -> answers.DiagnoseAnswer:
         """What bounds the speed of a profile, what to change first, and what each change would buy."""
@@ -293,20 +289,20 @@ class Server:
     def _file(self, entry: Entry) -> str:
         return str(entry.path.resolve().relative_to(self.folder.root)) if entry.path else ""
 
-    async def _measured(self, context: Caller, words: Sequence[str]) -> tuple[Record, str | None]:
-        """The record of a measurement, and its file."""
+    async def _measured(self, context: Caller, command: str, options: Options) -> tuple[Record, str | None]:
+        """Return the record of a measurement, and its file."""
         self.folder.check_written()
         if self._turn.locked():
             await context.report_progress(0, None, "another measurement goes first")
         async with self._turn:
-            done = await self._run(context, words)
+            done = await self._run(context, [command, *spell(options)])
         files = [str(Path(each).with_suffix(".json")) for each in done.saved]
         kept = (each for each in files if (self.folder.root / each).is_file())
         return Record.from_json(done.out), next(kept, None)
 
     async def _run(self, context: Caller, words: Sequence[str]) -> Done:
         """What a command said; what it refused is raised with its own line."""
-        asked = [*words, *([] if "--json" in words else ["--json"])]
+        asked = [*words, "--json"]
         self._running += 1
         try:
             done = await run(asked, context.report_progress, self.folder.root, self._keep)

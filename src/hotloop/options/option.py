@@ -168,3 +168,25 @@ def describe(cls: type[Options]) -> dict[str, Option]:
 def needs(one: str, other: str) -> Rule:
     """Return the rule that an option says something of another."""
     return Rule(given=(one,), needs=(other,), says=f"{flag_of(one)} goes with {flag_of(other)}: leave it out")
+
+
+def spell(options: Options) -> list[str]:
+    """Return options as the words of a command line; those that are as by default are left out."""
+    words: list[str] = []
+    for name, about in describe(type(options)).items():
+        value = getattr(options, name)
+        if not options.has(name):
+            continue
+        each = value if isinstance(value, list) else [value]
+        if about.is_argument:
+            words += map(str, each)
+        elif value is True:
+            words.append(about.flags[-1])
+        else:
+            words += [f"{about.flags[-1]}={one}" for one in each]
+    return words
+
+
+def tool_help(kind: type[Options], name: str) -> str:
+    """Return what an assistant is told of an option."""
+    return describe(kind)[name].tool
