@@ -65,7 +65,7 @@ def test_a_command_has_options_and_a_function_of_its_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_command_for_programs_has_options_and_a_function_of_its_name(name: str) -> None:
-    assert callable(getattr(import_module(f"hotloop.cli.programs.{name}"), name))
+    assert callable(getattr(import_module(f"hotloop.cli.commands.{name}"), f"{name}_program"))
     assert issubclass(options_of(name, program=True), Options)
 
 

@@ -88,9 +88,11 @@ class Call:
 def execute(command: str, program: Sequence[str] | None = None, **values: Any) -> int:
     """Run a command with the values of its options, or on a program; returns its exit code."""
     options = options_of(command, program=program is not None)(**values)
-    package = "commands" if program is None else "programs"
-    function = getattr(import_module(f"hotloop.cli.{package}.{command}"), command)
-    code: int = function(options) if program is None else function(tuple(program), options)
+    module = import_module(f"hotloop.cli.commands.{command}")
+    if program is None:
+        code: int = getattr(module, command)(options)
+    else:
+        code = getattr(module, f"{command}_program")(tuple(program), options)
     return code
 
 

@@ -1,10 +1,15 @@
-"""Which targets a name on a command line stands for."""
+"""Which targets, and which program, the words of a command line stand for."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import find, presets
 from hotloop.core.target import Target, names_callable
+
+if TYPE_CHECKING:
+    from hotloop.lab.programs.launch import Program
+    from hotloop.lab.programs.metrics import Metric
 
 
 def reporting(target: Target, phases: str | None, time: list[str] | None = None) -> Target:
@@ -40,3 +45,33 @@ def targets_of(target: Target) -> list[Target]:
     found = find(target.name)
     names = [each.target for each in presets(found.world)] if names_world(target.name) else [found.target]
     return [Target(name, target.keys) for name in names]
+
+
+class MetricOptions(Protocol):
+    """Options that name a number which the program prints."""
+
+    @property
+    def metric(self) -> str | None:
+        """Return it as `NAME=REGEX`."""
+
+    @property
+    def less_is_better(self) -> bool:
+        """Return whether it is a time."""
+
+
+def program_of(words: tuple[str, ...]) -> "Program":
+    """Return the program of the words after `--`."""
+    from hotloop.lab.programs.launch import Program
+
+    if not words:
+        raise InputError("nothing stands after --: give a command there, such as -- python train.py")
+    return Program(words)
+
+
+def metric_of(options: MetricOptions) -> "Metric | None":
+    """Return the metric that programs are judged by; None if whole runs are."""
+    from hotloop.lab.programs.metrics import parse
+
+    if options.metric is None:
+        return None
+    return parse(options.metric, less_is_better=options.less_is_better)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.results import make_room
 from hotloop.cli.runner import kept_in, tell_one
-from hotloop.cli.targets import reporting
+from hotloop.cli.targets import metric_of, reporting
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.options.compare import CompareOptions
+from hotloop.options.compare import CompareOptions, CompareProgramOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -197,3 +197,20 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
         return lab.compare(a, b, asked, progress, remark)
+
+
+def compare_program(sides: tuple[str, ...], options: CompareProgramOptions) -> int:
+    """Compare programs, each of them a quoted argument; returns the exit code of the record."""
+    from hotloop.lab.programs.compare import check
+    from hotloop.lab.programs.compare import compare as run
+    from hotloop.lab.programs.launch import Program
+
+    programs = [Program.parse(each, "a side") for each in sides]
+    check(programs)
+    metric, rounds, chosen = metric_of(options), options.rounds, plan_of(options.usual)
+    make_room(options.output)
+    lasts = f"{rounds} rounds" if rounds else f"up to {chosen.budget_ns / 1e9:g} s, and six rounds at least"
+    remark(f"{lasts}, and as much again for faster or slower")
+    with bar(" | ".join(each.name for each in programs)) as progress:
+        record = run(programs, chosen, progress, rounds=rounds, metric=metric)
+    return tell_one(kept_in(options.output, record), as_json=options.json)

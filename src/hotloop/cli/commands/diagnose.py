@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from hotloop.cli import child
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room
+from hotloop.cli.targets import program_of
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import save, small_text
 from hotloop.core.notices import Code, notice
-from hotloop.options.diagnose import DiagnoseOptions
+from hotloop.options.diagnose import DiagnoseOptions, DiagnoseProgramOptions
 from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
@@ -243,3 +244,18 @@ def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int
         show(draw(sections.causal(target, found)))
     known = all(each.slope_interval and each.said != UNTOLD for each in found)
     return ExitCode.FINE if known else ExitCode.CANNOT_TELL
+
+
+def diagnose_program(words: tuple[str, ...], options: DiagnoseProgramOptions) -> int:
+    """Delay each part of a program in turns and show what that costs; returns 4 if it cannot tell."""
+    from hotloop.lab.diagnose.causal import of_program
+
+    program = program_of(words)
+    if not options.causal:
+        raise InputError(
+            f"diagnose reads records: hotloop profile -- {program.name}, then hotloop diagnose; "
+            "or delay its parts with --causal"
+        )
+    with bar(program.name) as progress:
+        trials = of_program(program, options.turns, options.runs, progress)
+    return tell_causal(program.name, trials, as_json=options.json)

@@ -11,13 +11,13 @@ from hotloop.cli.console import remark
 from hotloop.cli.results import check_repository, check_slow_trust, make_room
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, kept, measure, tell
-from hotloop.cli.targets import names_several, reporting, targets_of
+from hotloop.cli.targets import names_several, program_of, reporting, targets_of
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
 from hotloop.core.target import Target
 from hotloop.options.option import flag_of
-from hotloop.options.profile import SECONDS, ProfileOptions
+from hotloop.options.profile import SECONDS, ProfileOptions, ProfileProgramOptions
 from hotloop.options.shared import PROFILES
 
 if TYPE_CHECKING:
@@ -216,3 +216,26 @@ def trace_files(tracer: "Tracer | None", record: "Record") -> "list[Kept]":
     from hotloop.report import files
 
     return files.trace_files(tracer.trace(record.slow, files.about_trace(record)))
+
+
+def profile_program(words: tuple[str, ...], options: ProfileProgramOptions) -> int:
+    """Look at a program as it runs, keep and show the record; returns its exit code."""
+    from hotloop.lab.programs import profile as lab
+    from hotloop.report.files import folder_of, pictured
+    from hotloop.report.kinds.programs import profile as sections
+    from hotloop.report.terminal import draw
+
+    program, chosen = program_of(words), lab.choose(options.probe or ())
+    if options.commit:
+        check_repository()
+    make_room(PROFILES)
+    name = program.name
+    with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
+        folder = folder_of(Path(made), name)
+
+        def experiment(_: Target, progress: "Progress") -> "Record":
+            picture = partial(pictured, name, folder)
+            return lab.profile(program, chosen, progress, files=folder, picture=picture)
+
+        records = measure([Target(name)], experiment, keeper(Path(made), {}, commit=options.commit))
+    return tell(records, draw(sections(records[0])), as_json=options.json, as_list=False)

@@ -6,9 +6,9 @@ from hotloop.cli import sweeps
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.results import make_room
-from hotloop.cli.targets import reporting
+from hotloop.cli.targets import metric_of, program_of, reporting
 from hotloop.core.target import Target
-from hotloop.options.soak import SoakOptions
+from hotloop.options.soak import SoakOptions, SoakProgramOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -41,3 +41,14 @@ def soak_on(on: str, target: Target, options: SoakOptions) -> "Record":
     if not swept.records:
         raise KeyboardInterrupt if swept.interrupted else seeds.refusal(swept.refused)
     return swept.records[0][1]
+
+
+def soak_program(words: tuple[str, ...], options: SoakProgramOptions) -> int:
+    """Watch a program as it runs, keep and show the record; returns its exit code."""
+    from hotloop.lab.programs.soak import soak as lab
+
+    program, metric = program_of(words), metric_of(options)
+    make_room(options.output)
+    with bar(program.name) as progress:
+        record = lab(program, options, progress, metric=metric)
+    return sweeps.tell(record, options.output, as_json=options.json)

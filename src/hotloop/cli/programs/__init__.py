@@ -1,1 +1,0 @@
-"""Commands as they are for a program after `--`: one file a command."""
