@@ -12,7 +12,7 @@ from hotloop.envs.batch import Batch
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.profile import profile as module
 from hotloop.lab.profile.profile import PAIRS, plan, profile
-from hotloop.report.kinds.breakdown import break_down
+from hotloop.report.kinds.times import step_lines
 
 SMALL = {"num_envs": 8, "agents": 3}
 STEPS = PAIRS * 16
@@ -48,9 +48,8 @@ def test_a_log_is_a_phase_of_its_own_beside_the_step(tmp_path: Path) -> None:
     assert rows[PYTHON] + rows[f"{WALL}/log"] + rows[STEP] == rows[WALL]
     [logged] = [phase for phase in record.phases if phase.path == f"{WALL}/log"]
     assert sum(logged.rounds_ns) == logged.total_ns
-    drawn = break_down(record)
-    assert drawn is not None
-    assert [line.name for line in drawn.beside] == ["log"]
+    names = [line.name for line in step_lines(record) if not line.in_step]
+    assert names == ["log", "Python and binding", WALL]
 
 
 def test_every_phase_of_the_world_and_autoreset_have_a_row() -> None:

@@ -15,8 +15,8 @@ from hotloop.report.facts import (
     ran_as,
     spread,
 )
-from hotloop.report.kinds.breakdown import breakdown
 from hotloop.report.kinds.compare import comparisons, ratio_words
+from hotloop.report.kinds.times import breakdown
 from hotloop.report.section import (
     Facts,
     Heading,

@@ -10,8 +10,8 @@ from hotloop.core.record.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.judge.history import Series, histories
 from hotloop.report.facts import commit_words
-from hotloop.report.kinds.breakdown import shares
 from hotloop.report.kinds.compare import outcome_words, ratio_words
+from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
     Lines,
     Note,
@@ -126,7 +126,7 @@ def against(first: Record, record: Record) -> tuple[str, Span, str]:
 
 def observations(record: Record) -> str:
     """The share of the step that writing observations took; empty where no phases are known."""
-    share = shares(record).get(OBSERVATIONS) if record.phases else None
+    share = step_shares(record).get(OBSERVATIONS) if record.phases else None
     return "" if share is None else percent(share)
 
 

@@ -21,9 +21,9 @@ from hotloop.report.facts import (
     title,
 )
 from hotloop.report.kinds import sim, slow
-from hotloop.report.kinds.breakdown import breakdown, components, shifts
 from hotloop.report.kinds.compare import previous, previous_line
 from hotloop.report.kinds.findings import Pictures, chapters, drawn, findings, listed, resources
+from hotloop.report.kinds.times import breakdown, shifts
 from hotloop.report.section import (
     Chapter,
     Facts,
@@ -126,7 +126,7 @@ def page(record: Record, pictures: Pictures | None = None, most: int | None = No
     parts = (sim.times(record),) if sim.has_games(record) else ()
     timed = [
         Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
-        Chapter(title="Time Breakdown", sections=(*parts, components(record))),
+        Chapter(title="Time Breakdown", sections=(*parts, breakdown(record, is_page=True))),
     ]
     told = (
         Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),

@@ -12,14 +12,14 @@ from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.files import Frames
 from hotloop.core.record.record import Record
 from hotloop.core.record.stacks import Stack
+from hotloop.core.time_tree import REST
 from hotloop.report import flames, html, shapes
 from hotloop.report.charts import Curve as Drawn
 from hotloop.report.charts import Panel
 from hotloop.report.facts import machine_line
 from hotloop.report.kinds import slow
-from hotloop.report.kinds.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.kinds.record import record_panels, record_sections
-from hotloop.report.kinds.times import account_of
+from hotloop.report.kinds.times import account_of, breakdown, is_tree, loop_rows, step_lines
 from hotloop.report.page.overview import state
 from hotloop.report.page.shelf import Entry
 from hotloop.report.page.trend import Curve, Plot, Value, figure, plots
@@ -70,15 +70,15 @@ def wide(picture: str) -> str:
 
 def shares(record: Record) -> dict[str, float]:
     """The rows right below the whole, and what is left over."""
-    if record.kind in ("train", "run"):
-        times = account_of(record)
-        found = {each.name: times.share(each.path) for each in times.children} if times else {}
-    elif is_tree(record):
-        found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
+    tree = account_of(record) if record.kind in ("train", "run") else None
+    if tree is None and is_tree(record):
+        tree = loop_rows(record)
+    if tree is not None:
+        found = {row.name: row.total_ns / max(tree.total_ns, 1) for row in tree.children}
     else:
-        parts = break_down(record)
-        lines = (*parts.phases, *parts.beside, parts.python) if parts else ()
-        found = {each.name: each.of_wall for each in lines}
+        lines = step_lines(record)
+        parts = [line for line in lines if not line.is_sum and line.name != REST]
+        found = {line.name: line.ns / lines[-1].ns for line in parts}
     rest = 1 - sum(found.values())
     return found | ({shapes.REST: rest} if rest > 0.001 else {})
 

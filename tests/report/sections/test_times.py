@@ -9,50 +9,49 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import markdown
-from hotloop.report.kinds.breakdown import branches, break_down, is_tree, shares, shifts
 from hotloop.report.kinds.profile import glance, page
+from hotloop.report.kinds.times import breakdown, is_tree, loop_rows, shifts, step_lines, step_shares
+from hotloop.report.section import Note, Tree
 
 
 def test_lines_come_largest_first_and_small_phases_share_one() -> None:
-    breakdown = break_down(PROFILE)
-    assert breakdown is not None
-    assert [line.name for line in breakdown.lines] == [
+    assert [line.name for line in step_lines(PROFILE)] == [
         *("observations", "actions", "autoreset", "reset", "1 phase under 1%"),
         *("unaccounted", "native step", "Python and binding", "wall"),
     ]
 
 
 def test_the_lines_add_up() -> None:
-    breakdown = break_down(PROFILE)
-    assert breakdown is not None
-    inside = [line.us_per_env_step for line in (*breakdown.phases, breakdown.unaccounted)]
-    assert sum(inside) == pytest.approx(breakdown.step.us_per_env_step)
-    both = breakdown.step.of_wall + breakdown.python.of_wall
-    assert both == pytest.approx(breakdown.wall.of_wall) == 1.0
+    lines = step_lines(PROFILE)
+    step, wall = (line for line in lines if line.is_sum)
+    assert sum(line.ns for line in lines if line.in_step and not line.is_sum) == step.ns
+    assert step.ns + sum(line.ns for line in lines if not line.in_step and not line.is_sum) == wall.ns
+
+
+def drawn_values(record: Record) -> dict[str, tuple[str, ...]]:
+    drawn = breakdown(record)
+    assert isinstance(drawn, Tree)
+    return {branch.name: branch.values for branch in drawn.branches}
 
 
 def test_times_are_of_one_env_step_and_one_agent_step() -> None:
-    breakdown = break_down(PROFILE)
-    assert breakdown is not None
-    line = breakdown.phases[0]
-    assert (line.us_per_env_step, line.ns_per_agent_step) == (0.16, 80.0)
-    assert (line.of_step, line.of_wall) == (0.8, 0.64)
+    assert drawn_values(PROFILE)["observations"] == ("0.160", "80.0", "80.0%", "64.0%")
+    assert drawn_values(PROFILE)["wall"] == ("0.250", "125.0", "", "100.0%")
 
 
 def test_unaccounted_is_a_line_even_where_it_is_nothing() -> None:
-    breakdown = break_down(replace(PROFILE, unaccounted_ns=0))
-    assert breakdown is not None
-    assert breakdown.unaccounted.us_per_env_step == 0.0
+    assert drawn_values(replace(PROFILE, unaccounted_ns=0))["unaccounted"][0] == "0.000"
 
 
 def test_a_record_without_phases_has_no_breakdown() -> None:
-    assert break_down(BENCH) is None
+    assert step_lines(BENCH) == ()
+    assert isinstance(breakdown(BENCH), Note)
 
 
 def test_times_are_those_of_the_instrumented_passes_whatever_was_run_beside_them() -> None:
     """A bench with phases did the work of its clean rounds, too."""
     more = replace(PROFILE, work=replace(PROFILE.work, env_steps=1_000, agent_steps=2_000))
-    assert break_down(more) == break_down(PROFILE)
+    assert breakdown(more) == breakdown(PROFILE)
 
 
 def tree_record() -> Record:
@@ -72,7 +71,8 @@ def tree_record() -> Record:
 
 def test_lines_are_the_tree_with_self_and_unaccounted_which_add_up() -> None:
     record = tree_record()
-    lines = [(line.depth, line.name, round(line.of_wall, 3)) for line in branches(record)]
+    rows = loop_rows(record).walk()
+    lines = [(row.depth, row.name or "wall", round(row.total_ns / 1e6, 3)) for row in rows]
     assert lines == [
         (0, "wall", 1.0),
         (1, "env.step", 0.7),
@@ -105,7 +105,7 @@ def test_one_line_names_the_targets_and_the_phases_that_move() -> None:
     assert line.startswith("grid/arena → grid/guard → grid/toy: ")
     assert "\n" not in line
     assert line.count(" → ") == 2 + 4 * 2
-    assert abs(sum(shares(records[0]).values()) - 1) < 0.05
+    assert abs(sum(step_shares(records[0]).values()) - 1) < 0.05
 
 
 def test_one_target_has_nothing_to_move_to() -> None:
@@ -115,5 +115,5 @@ def test_one_target_has_nothing_to_move_to() -> None:
 def test_phases_without_their_step_have_no_share_of_it() -> None:
     """A record may have been damaged, and still be read."""
     phases = tuple(phase for phase in PROFILE.phases if phase.path != "wall/step")
-    assert shares(PROFILE)
-    assert shares(replace(PROFILE, phases=phases)) == {}
+    assert step_shares(PROFILE)
+    assert step_shares(replace(PROFILE, phases=phases)) == {}
