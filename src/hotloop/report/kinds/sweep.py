@@ -112,7 +112,7 @@ def method(record: Record) -> str:
     """How often what was measured."""
     assert record.sweep is not None
     cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
-    return f"{cells}, {play_words(record)}; time that others had the core is left out"
+    return f"{cells}, {play_words(record)}; speeds are wall-clock time"
 
 
 def answers(swept: Sweep) -> Iterator[Section]:
