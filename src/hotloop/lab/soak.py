@@ -204,12 +204,18 @@ def room() -> dict[str, float]:
     return {RSS_BYTES: free, OPEN_FILES: usage.most_files() - usage.open_files()}
 
 
-class AgeingSide:
+class AgeingSide(Side):
     """The old instance, stepped by itself for its part of the time between two looks."""
 
     def __init__(self, side: Side, time_ns: int, clock: Callable[[], int]) -> None:
-        self.name, self.grain, self.counters = side.name, side.grain, side.counters
-        self._side, self._time_ns, self._clock = side, time_ns, clock
+        self.name, self._side, self._time_ns, self._clock = side.name, side, time_ns, clock
+
+    @property
+    def grain(self) -> int:
+        return self._side.grain
+
+    def counters(self) -> Mapping[str, int]:
+        return self._side.counters()
 
     def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
         """Step in stretches of `env_steps`, which are as long as a Ctrl-C may wait."""
@@ -219,12 +225,6 @@ class AgeingSide:
             turn = self._side.turn(env_steps, 0)
             ns, made = ns + turn.ns, made + turn.env_steps
         return Turn(ns, made)
-
-    def seen(self) -> Mapping[str, str]:
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: the instance belongs to the soak."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from support.sides import DIFFERS, FakeContender, steady
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record.record import Record
 from hotloop.core.turn_clock import Turn
-from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instances
+from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instance_count
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.loop import Length, Plan, Warmup, warm_up
 
@@ -95,13 +95,13 @@ def test_faster_needs_a_second_run_on_new_sides_as_slower_does():
 
 @pytest.mark.parametrize(("making_ns", "count"), [(1e6, 4), (100e6, 3), (10e9, 2)])
 def test_more_instances_are_made_for_the_second_run_where_that_is_quick(making_ns, count):
-    assert instances(Plan(), making_ns, 1e6) == count
+    assert instance_count(Plan(), making_ns, 1e6) == count
 
 
 @pytest.mark.parametrize(("turn_s", "count"), [(0.01, 4), (1.0, 4), (1.5, 3), (2.4, 2), (60.0, 2)])
 def test_a_second_run_of_slow_sides_has_fewer_instances_and_rounds_enough(turn_s: float, count: int) -> None:
     """Six rounds of all of them fit into half the two minutes that the fewest rounds may take."""
-    assert instances(Plan(), 1e6, turn_s * 1e9) == count
+    assert instance_count(Plan(), 1e6, turn_s * 1e9) == count
 
 
 def test_an_instance_that_differs_by_itself_is_no_verdict():

@@ -13,7 +13,7 @@ from hotloop.core.target import Target
 from hotloop.lab.cells import Cell, Done
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.confirmation import confirm
-from hotloop.lab.tune.deadline import Deadline
+from hotloop.lab.tune.halving import Deadline
 
 PRESENT, CHOSEN = Target("grid/toy", {"num_envs": "1"}), Target("grid/toy", {"num_envs": "2"})
 

@@ -9,7 +9,7 @@ from hotloop.lab.cells import Here
 from hotloop.lab.training.sides import TrainSide
 from hotloop.lab.tune import learning as lab
 from hotloop.lab.tune.asked import Asked
-from hotloop.lab.tune.deadline import Deadline
+from hotloop.lab.tune.halving import Deadline
 
 
 def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(

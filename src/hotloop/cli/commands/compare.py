@@ -68,7 +68,7 @@ def asked_of(options: CompareOptions) -> "Asked":
 
 def of_several(sides: list[str], options: CompareOptions) -> "Record":
     """Compare each of several targets with the first."""
-    from hotloop.lab.compare.several import compare_several
+    from hotloop.lab.compare.compare import compare_several
 
     with bar(" | ".join(sides)) as progress, stdout_kept_clean():
         return compare_several(

@@ -5,11 +5,12 @@ are compared again between them; before anything is called faster or slower, a s
 instances a side has to agree.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from statistics import fmean
+from string import ascii_lowercase
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
@@ -34,6 +35,7 @@ from hotloop.lab.measure.work import both_validations, describe_path, describe_v
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
+from hotloop.stats.summary import with_metrics
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
 
@@ -52,6 +54,13 @@ ROUNDS_SHARE = 2
 
 MAKING_SHARE = 8
 """Of the time of a run, one part in so many may go into making more instances than the fewest."""
+
+
+MOST_SIDES = 8
+"""Sides at once, A among them."""
+
+SECOND = "second."
+"""What the names of a second run's values begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +98,7 @@ class Asked:
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
+class CompareState:
     """What is known so far of two contenders."""
 
     unlike: tuple[str, ...]
@@ -113,12 +122,8 @@ class SoFar:
 Say = Callable[[str], None]
 
 
-def unsaid(words: str) -> None:
-    """Say it to nobody."""
-
-
 def compare(
-    a: Contender, b: Contender, asked: Asked, progress: Progress = silent, say: Say = unsaid
+    a: Contender, b: Contender, asked: Asked, progress: Progress = silent, say: Say | None = None
 ) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were.
 
@@ -128,16 +133,68 @@ def compare(
         return judge(compared(a, b, asked, progress, say))
 
 
-def beforehand(plan: Plan) -> str:
+def compare_several(
+    a: Callable[[], Contender],
+    others: Sequence[Contender],
+    asked: Asked,
+    progress: Progress = silent,
+    say: Say | None = None,
+) -> Record:
+    """Compare each of several with A, one after the other; Ctrl-C leaves those that were compared."""
+    if len(others) >= MOST_SIDES:
+        raise InputError(f"{len(others) + 1} sides are given: compare takes 2 to {MOST_SIDES}")
+    records: list[Record] = []
+    for other in others:
+        one = a()
+        try:
+            records.append(compared(one, other, asked, progress, say))
+        finally:
+            one.close()
+            other.close()
+        if records[-1].partial:
+            break
+    return judge(merge_records(records))
+
+
+def merge_records(records: Sequence[Record]) -> Record:
+    """One record of comparisons with the same A, about the last side; the sides are B, C, … in its values."""
+    last = records[-1]
+    values = {
+        side_name(name, letter): raw
+        for letter, record in zip(ascii_lowercase[1:], records, strict=False)
+        for name, raw in record.values.items()
+    }
+    return with_metrics(
+        replace(
+            last,
+            values=values,
+            notices=tuple(dict.fromkeys(said for record in records for said in record.notices)),
+            comparisons=tuple(each for record in records for each in record.comparisons),
+            validation=reduce(both_validations, (record.validation for record in records), None),
+            partial=any(record.partial for record in records),
+        )
+    )
+
+
+def side_name(name: str, letter: str) -> str:
+    """What a value is called: a side's own by its letter, and `c.a.` what was measured of A beside C."""
+    second, rest = (SECOND, name.removeprefix(SECOND)) if name.startswith(SECOND) else ("", name)
+    if letter == B:
+        return name
+    own = rest.startswith(B)
+    return f"{second}{letter}{rest.removeprefix(B)}" if own else f"{second}{letter}.{rest}"
+
+
+def duration_message(plan: Plan) -> str:
     seconds = plan.budget_ns / 1e9
     return f"equality first, then up to {seconds:g} s or six rounds, and as much again for faster or slower"
 
 
-def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: Say = unsaid) -> Record:
+def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: Say | None = None) -> Record:
     """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
-    found = SoFar(
+    found = CompareState(
         unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed),
         timing_seed=draw_seed(a, b, asked.policy),
     )
@@ -145,7 +202,8 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
     found.replayed = asked.equal or (bool(widths) and not found.unlike)
     if asked.unlike:
         found.unlike = (*found.unlike, *filter(None, [widths])) or (f"{a.name} against {b.name}",)
-    say(beforehand(asked.plan))
+    if say is not None:
+        say(duration_message(asked.plan))
 
     def so_far() -> Record | None:
         return record(a, b, asked, found, recorder) if found.runs and found.runs[0].count else None
@@ -156,7 +214,7 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
     return record(a, b, asked, found, recorder)
 
 
-def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
+def measure(a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress) -> None:
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
     check_equal(a, b, asked, found, progress)
@@ -176,7 +234,7 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     moved = outcome(ratio, asked.plan.band) if ratio else "cannot tell"
     if moved in MOVED and not (moved == "faster" and too_few(found)):
         turn_ns = fmean(turn.ns for letter in (A, B) for turn in first.all_turns(letter))
-        count = 1 if first.polls else instances(asked.plan, making_ns / sum(ONCE.values()), turn_ns)
+        count = 1 if first.polls else instance_count(asked.plan, making_ns / sum(ONCE.values()), turn_ns)
         run(a, b, {A: count, B: count}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan, seed=found.timing_seed)
@@ -185,7 +243,7 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
         found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
-def check_equal(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
+def check_equal(a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress) -> None:
     """Replay both sides; refuse unlike numbers of envs after that, for their speed is another matter."""
     if not found.replayed:
         return
@@ -204,18 +262,18 @@ def check_equal(a: Contender, b: Contender, asked: Asked, found: SoFar, progress
         )
 
 
-def describe_alike(found: SoFar) -> str:
+def describe_alike(found: CompareState) -> str:
     """Return how far sides of unlike numbers of envs were seen to answer alike."""
     missing = [str(each) for each in (uncompared(found), too_few(found)) if each]
     limits = f", as far as they were compared ({'; '.join(missing)})" if missing else ""
     return f"they answer alike, env by env{limits}"
 
 
-def too_few(found: SoFar) -> TooFew | None:
+def too_few(found: CompareState) -> TooFew | None:
     return found.agreement.too_few if found.agreement else None
 
 
-def instances(plan: Plan, making_ns: float, turn_ns: float) -> int:
+def instance_count(plan: Plan, making_ns: float, turn_ns: float) -> int:
     """How many of each side to make for the second run: several, more where that is quick.
 
     Slow sides have fewer, so that the second run comes to the rounds that an interval needs.
@@ -228,7 +286,12 @@ def instances(plan: Plan, making_ns: float, turn_ns: float) -> int:
 
 
 def run(
-    a: Contender, b: Contender, counts: Mapping[str, int], asked: Asked, found: SoFar, progress: Progress
+    a: Contender,
+    b: Contender,
+    counts: Mapping[str, int],
+    asked: Asked,
+    found: CompareState,
+    progress: Progress,
 ) -> int:
     """Open so many instances of each side, warm them up and let them take turns; says how long opening took.
 
@@ -282,10 +345,10 @@ def fields_between(sides: Mapping[str, Side], agreement: Agreement | None) -> tu
     return agreement.fields
 
 
-def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Recorder) -> Record:
+def record(a: Contender, b: Contender, asked: Asked, found: CompareState, recorder: Recorder) -> Record:
     first = found.runs[0] if found.runs else None
     gained = {name: first.work[name].gained if first else {} for name in (A, B)}
-    comparison = weigh(a, b, asked, found, gained)
+    comparison = make_comparison(a, b, asked, found, gained)
     return recorder.record(
         method=method(b, asked, found),
         counters=gained[B],
@@ -298,7 +361,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Rec
     )
 
 
-def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Notice]:
+def remarks(a: Contender, b: Contender, asked: Asked, found: CompareState) -> list[Notice]:
     """What the sides did beside their loops, and what could not be compared."""
     said = []
     for letter, side, contender in (("A", A, a), ("B", B, b)):
@@ -311,8 +374,8 @@ def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Noti
     return said
 
 
-def weigh(
-    a: Contender, b: Contender, asked: Asked, found: SoFar, gained: Mapping[str, Mapping[str, int]]
+def make_comparison(
+    a: Contender, b: Contender, asked: Asked, found: CompareState, gained: Mapping[str, Mapping[str, int]]
 ) -> Comparison:
     """Put together what is known and what follows from it."""
     whole = [each for each in found.runs if each.ratio() and each.noise()]
@@ -325,11 +388,11 @@ def weigh(
         fresh=whole[1].each() if len(whole) > 1 else (),
         noise=whole[0].noise() if whole else None,
         cpu=whole[0].cpu_ratio() if whole else None,
-        late=late(found),
+        late=late_cpu_shares(found),
         phases=found.phases,
         difference=difference(found),
-        itself=itself(found),
-        crowded=crowded(found),
+        itself=self_difference(found),
+        crowded=crowded_reason(found),
         medians=whole[0].all_medians() if whole else None,
         rested=max((each.gain_by_rest() for each in found.runs), default=1.0),
         instructions=instructions_ratio(found),
@@ -340,13 +403,13 @@ def weigh(
     return conclude(evidence, side_a, side_b, found.unlike)
 
 
-def crowded(found: SoFar) -> str | None:
+def crowded_reason(found: CompareState) -> str | None:
     """Return why small differences mean nothing: other processes disturbed nearly all rounds of a run."""
     runs = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
     return f"other processes disturbed {runs[0][0]} of {runs[0][1]} rounds" if runs else None
 
 
-def difference(found: SoFar) -> str | None:
+def difference(found: CompareState) -> str | None:
     """Where the sides were seen to answer differently."""
     if found.agreement and found.agreement.difference:
         return str(found.agreement.difference)
@@ -359,7 +422,7 @@ def difference(found: SoFar) -> str | None:
     return None
 
 
-def describe_too_few(found: SoFar) -> tuple[str, str] | None:
+def describe_too_few(found: CompareState) -> tuple[str, str] | None:
     """Return how few steps were replayed, and what would do; None where they suffice."""
     missing = too_few(found)
     if missing is None:
@@ -370,7 +433,7 @@ def describe_too_few(found: SoFar) -> tuple[str, str] | None:
     )
 
 
-def uncompared(found: SoFar) -> str | None:
+def uncompared(found: CompareState) -> str | None:
     """Return which envs of the wider side were not compared."""
     agreement = found.agreement
     if agreement is None or agreement.envs >= agreement.all_envs:
@@ -378,7 +441,7 @@ def uncompared(found: SoFar) -> str | None:
     return f"equality: {agreement.envs:,} of {agreement.all_envs:,} envs were compared"
 
 
-def itself(found: SoFar) -> str | None:
+def self_difference(found: CompareState) -> str | None:
     """Where A was seen to differ from itself, so that nobody can be equal to it."""
     if found.itself and found.itself.difference:
         return str(found.itself.difference)
@@ -386,18 +449,18 @@ def itself(found: SoFar) -> str | None:
     return next((words + under_seed(found) for words in seen if words), None)
 
 
-def under_seed(found: SoFar) -> str:
+def under_seed(found: CompareState) -> str:
     """How the timed turns of both sides can be played again."""
     return "" if found.timing_seed is None else f", with seed={found.timing_seed}"
 
 
-def late(found: SoFar) -> tuple[float, float]:
+def late_cpu_shares(found: CompareState) -> tuple[float, float]:
     """The part of A's and of B's CPU time that came after their steps had returned, in whichever run more."""
     a, b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
     return a, b
 
 
-def instructions_ratio(found: SoFar) -> float | None:
+def instructions_ratio(found: CompareState) -> float | None:
     if found.instructions is None:
         return None
     of_a, of_b = found.instructions
@@ -416,10 +479,10 @@ def describe(contender: Contender, counters: Mapping[str, int]) -> ComparedSide:
     )
 
 
-def values(found: SoFar) -> dict[str, list[float]]:
+def values(found: CompareState) -> dict[str, list[float]]:
     """Return what each turn of the ratio took; a second run's come after, under names of their own."""
     named = {}
-    for which, each in zip(("", "second."), found.runs, strict=False):
+    for which, each in zip(("", SECOND), found.runs, strict=False):
         for side, used_ns in each.used_ns().items():
             taken = each.turns[side]
             named[f"{which}{side}.ns_per_env_step"] = used_ns
@@ -428,7 +491,7 @@ def values(found: SoFar) -> dict[str, list[float]]:
     return named
 
 
-def method(b: Contender, asked: Asked, found: SoFar) -> Method:
+def method(b: Contender, asked: Asked, found: CompareState) -> Method:
     first = found.runs[0] if found.runs else None
     return describe_method(
         b.spec,
@@ -442,14 +505,14 @@ def method(b: Contender, asked: Asked, found: SoFar) -> Method:
     )
 
 
-def validation(found: SoFar) -> Validation | None:
+def validation(found: CompareState) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
     if agreement:
         unequal = agreement.difference is not None or any(each.first_divergence(B) for each in found.runs)
         replayed = Validation(
             comparisons=agreement.comparisons + sum(each.looks for each in found.runs),
-            mismatches=int(unequal and itself(found) is None),
+            mismatches=int(unequal and self_difference(found) is None),
             fields=agreement.fields,
             left_out=agreement.left_out,
             too_few_steps=agreement.steps if agreement.too_few else None,
@@ -458,7 +521,7 @@ def validation(found: SoFar) -> Validation | None:
     return both_validations(replayed, shadowed(found))
 
 
-def shadowed(found: SoFar) -> Validation | None:
+def shadowed(found: CompareState) -> Validation | None:
     """What shadow encoders compared on every side of every run, warm-up and all."""
     counters = (tally.last for each in found.runs for tally in each.work.values())
     return reduce(both_validations, map(describe_validation, counters), None)

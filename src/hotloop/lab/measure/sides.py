@@ -29,10 +29,13 @@ class Side(Protocol):
 
     def seen(self) -> Mapping[str, str]:
         """Return a hash of each field that the side shows now; empty if it is not compared."""
+        return {}
 
     def counters(self) -> Mapping[str, int]: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what the side has opened itself."""
+        return
 
 
 class SubjectSide:

@@ -409,7 +409,7 @@ class LoopView:
         return loop_remarks(self._subject, self._functions, self._tree_of([*self._rounds, *self._turns]))
 
 
-class PassSide:
+class PassSide(Side):
     """The clean or the watched pass of a pair, as a side of the measuring loop."""
 
     grain = 1
@@ -417,16 +417,13 @@ class PassSide:
     def __init__(
         self, name: str, play_steps: Callable[[int], Turn], counters: Callable[[], Mapping[str, int]]
     ) -> None:
-        self.name, self._play, self.counters = name, play_steps, counters
+        self.name, self._play, self._counters = name, play_steps, counters
 
     def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
         return self._play(env_steps)
 
-    def seen(self) -> Mapping[str, str]:
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: the sides of the profile are closed together."""
+    def counters(self) -> Mapping[str, int]:
+        return self._counters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

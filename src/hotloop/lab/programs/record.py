@@ -14,6 +14,7 @@ from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, ne
 from hotloop.core.settings import hash_of
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.compare import RunConditions
+from hotloop.lab.measure.sides import Side
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric, Series, read
 from hotloop.stats.summary import with_metrics
@@ -25,7 +26,7 @@ OWN = "its own"
 """The policy: what a program does is its own affair."""
 
 
-class ProgramSide:
+class ProgramSide(Side):
     """Whole runs of a program, each of them one env-step, and what they took and printed."""
 
     grain = 1
@@ -51,15 +52,8 @@ class ProgramSide:
         """Forget the runs of a round that Ctrl-C has ended."""
         del self.runs[rounds:], self.series[rounds:]
 
-    def seen(self) -> Mapping[str, str]:
-        """Return nothing: programs are not held against each other by what they show."""
-        return {}
-
     def counters(self) -> Mapping[str, int]:
         return {"env_steps": len(self.runs)}
-
-    def close(self) -> None:
-        """Do nothing: the launcher ends its program."""
 
     @property
     def headline(self) -> str:

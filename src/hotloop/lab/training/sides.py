@@ -59,7 +59,7 @@ def untimed(settings: RunSettings) -> RunSettings:
     return replace(settings, around=replace(settings.around, timing="off"))
 
 
-class TrainSide:
+class TrainSide(Side):
     """A trainer with window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
 
     def __init__(self, name: str, settings: RunSettings, mode: Mode = "trainer") -> None:
@@ -97,10 +97,6 @@ class TrainSide:
         for _ in range(updates):
             self.update()
         return now_ns() - begin
-
-    def seen(self) -> Mapping[str, str]:
-        """Nothing: a training is held against another by its returns."""
-        return {}
 
     def update(self) -> None:
         self.updates += 1

@@ -18,7 +18,7 @@ from hotloop.lab.training.sides import TrainContender, compare_trainings
 from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
-from hotloop.lab.tune.deadline import NEVER, Deadline
+from hotloop.lab.tune.halving import NEVER, Deadline
 from hotloop.lab.tune.programs import is_program
 
 LONGER = (1, 2)

@@ -7,9 +7,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from math import inf
 from statistics import median
 from typing import Any
 
+from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
@@ -187,6 +189,30 @@ def opened(target: Target) -> tuple[Side, Any]:
         return TrainSide(target.words, settings), spec_of(settings)
     side = SubjectSide(target.words, open_subject(target, profile=False), RANDOM)
     return side, side.subject.spec
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a search has to be over: so many seconds from now, or never if None."""
+
+    seconds: float | None = None
+    clock: Callable[[], int] = now_ns
+    begin_ns: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begin_ns", self.clock())
+
+    @property
+    def left_s(self) -> float:
+        """Below 0 where it is past."""
+        return inf if self.seconds is None else self.seconds - (self.clock() - self.begin_ns) / 1e9
+
+    def before(self, seconds: float) -> Callable[[], bool]:
+        """Whether so much less than all of the time is over."""
+        return lambda: self.left_s <= seconds
+
+
+NEVER = Deadline()
 
 
 def updates_of(count: int, rounds: int, warmup: int = WARM_UPDATES) -> int:

@@ -19,8 +19,7 @@ from hotloop.lab.training.sides import TrainContender
 from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
-from hotloop.lab.tune.deadline import Deadline
-from hotloop.lab.tune.halving import update_s
+from hotloop.lab.tune.halving import Deadline, update_s
 from hotloop.lab.tune.programs import is_program
 
 RETURN, UNTRAINED = "return", "untrained_return"

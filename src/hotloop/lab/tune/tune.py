@@ -27,8 +27,7 @@ from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
 from hotloop.lab.tune.confirmation import confirm
-from hotloop.lab.tune.deadline import Deadline
-from hotloop.lab.tune.halving import Sweeping, halve, update_s, updates_of
+from hotloop.lab.tune.halving import Deadline, Sweeping, halve, update_s, updates_of
 from hotloop.lab.tune.learning import learn
 from hotloop.stats.intervals import FEWEST
 
