@@ -75,8 +75,60 @@ write_floor_option = partial(
 )
 
 
+class SearchOptions(Options):
+    """What a search is told, of targets or of programs."""
+
+    __slots__ = ()
+
+    rounds: int | None
+    confirm: float | None
+    minutes: float | None
+    seeds: int
+    learning_band: float
+
+    @property
+    def learn_steps(self) -> int:
+        """Return the env-steps of each training of the learning check; 0 leaves it out."""
+        return 0
+
+    @property
+    def metric(self) -> str | None:
+        """Return what programs print that is judged, as NAME=REGEX; None judges whole runs."""
+        return None
+
+    @property
+    def less_is_better(self) -> bool:
+        """Return whether that metric is a time."""
+        return False
+
+    @property
+    def learning_metric(self) -> str | None:
+        """Return what programs print of what they learnt; None leaves their learning check out."""
+        return None
+
+    @property
+    def first_rounds(self) -> int:
+        """Return the rounds of the first stage."""
+        return FIRST_ROUNDS if self.rounds is None else self.rounds
+
+    @property
+    def at_most_s(self) -> float | None:
+        """Return what search and confirmation may take together; None is without end."""
+        return None if self.minutes is None else 60 * self.minutes
+
+    @property
+    def learning_band_share(self) -> float:
+        """Return the share of what the present settings learn that a winner may learn less."""
+        return self.learning_band / 100
+
+    def confirming_ns(self, *, training: bool) -> int:
+        """Return what the confirmation takes, and as much again for faster or slower."""
+        usual = CONFIRM_TRAINING_S if training else CONFIRM_S
+        return round(1e9 * (usual if self.confirm is None else self.confirm))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuneOptions(Options):
+class TuneOptions(SearchOptions):
     """Find the fastest of all combinations of settings.
 
     Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
@@ -121,7 +173,7 @@ class TuneOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuneProgramOptions(Options):
+class TuneProgramOptions(SearchOptions):
     """Find the fastest settings of a program: hotloop tune [OPTIONS] -- CMD.
 
     A word of CMD such as '{8,32}' has several values; all combinations run in stages, each of which keeps

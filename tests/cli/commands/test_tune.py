@@ -6,7 +6,8 @@ import pytest
 
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell
-from hotloop.lab.tune import asked, halving
+from hotloop.lab.tune import halving
+from hotloop.options import tune as declared
 
 Command = Callable[..., Any]
 
@@ -16,7 +17,7 @@ PRESENT = {"num_envs": "64"}
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halving, "TURN_NS", 1_000)
-    monkeypatch.setattr(asked, "CONFIRM_NS", 100_000_000)
+    monkeypatch.setattr(declared, "CONFIRM_S", 0.1)
 
 
 def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Command) -> None:

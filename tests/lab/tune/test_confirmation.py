@@ -11,9 +11,9 @@ from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ra
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.cells import Cell, Done
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.confirmation import confirm
 from hotloop.lab.tune.halving import Deadline
+from hotloop.options.tune import TuneOptions
 
 PRESENT, CHOSEN = Target("grid/toy", {"num_envs": "1"}), Target("grid/toy", {"num_envs": "2"})
 
@@ -62,7 +62,7 @@ def test_it_goes_on_until_it_can_tell_or_its_time_is_over(
     records: tuple[Record, ...], budgets: list[int], outcome: Outcome
 ) -> None:
     executor, said = Answers(*records), list[str]()
-    found = confirm(PRESENT, CHOSEN, Asked(confirm_ns=10), executor, silent, said.append)
+    found = confirm(PRESENT, CHOSEN, TuneOptions(target="", confirm=1e-8), executor, silent, said.append)
     assert found is not None
     assert [each.outcome for each in found.comparisons] == [outcome]
     assert executor.budgets == budgets
@@ -75,17 +75,17 @@ def test_it_goes_on_until_it_can_tell_or_its_time_is_over(
 def test_it_takes_no_more_than_is_left_twice_over(left_s: float, budgets: list[float]) -> None:
     executor = Answers(UNTOLD, UNTOLD)
     end = Deadline(left_s, lambda: 0)
-    confirm(PRESENT, CHOSEN, Asked(confirm_ns=10 * 10**9), executor, silent, [].append, end)
+    confirm(PRESENT, CHOSEN, TuneOptions(target="", confirm=10), executor, silent, [].append, end)
     assert executor.budgets == [round(each * 1e9) for each in budgets]
 
 
 def test_why_it_is_made_once_more_is_said() -> None:
     said = list[str]()
     executor = Answers(UNTOLD, UNTOLD)
-    confirm(PRESENT, CHOSEN, Asked(confirm_ns=6 * 10**9), executor, silent, said.append)
+    confirm(PRESENT, CHOSEN, TuneOptions(target="", confirm=6), executor, silent, said.append)
     [line] = said
     assert line == "confirmation: 6 s could not tell (over the edge): once more, up to 12 s"
 
 
 def test_the_same_settings_are_not_confirmed() -> None:
-    assert confirm(PRESENT, PRESENT, Asked(), Answers(), silent, pytest.fail) is None
+    assert confirm(PRESENT, PRESENT, TuneOptions(target=""), Answers(), silent, pytest.fail) is None

@@ -13,6 +13,7 @@ from hotloop.lab.cells import Here
 from hotloop.lab.scale.axes import Place
 from hotloop.lab.tune.combinations import name_of, read
 from hotloop.lab.tune.halving import Sweeping, halve, update_s
+from hotloop.options.tune import TuneOptions
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
 
@@ -74,7 +75,7 @@ def test_a_rung_that_the_time_was_too_short_for_lets_nobody_come_further() -> No
 
 def test_a_search_without_time_for_all_says_who_had_no_turn() -> None:
     axes = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2,3"]))
-    sweeping = Sweeping(axes, Here(), None, silent, over=lambda: True)
+    sweeping = Sweeping(axes, Here(), None, silent, over=lambda: True, options=TuneOptions(target=""))
     found = halve(axes.places, sweeping, 1, over=lambda: True)
     assert len(found) == 1
     assert found[0].rungs == 1
@@ -90,6 +91,6 @@ def test_a_combination_says_what_functions_take_that_were_named() -> None:
     keys = {"agents": "3", "train": "false", "buffer": "6,60"}
     maker = Path(__file__).parents[2] / "zoo/ecology.py"
     axes = read(Target(f"{maker}:make", keys, time=("Log.flush",)))
-    found = halve(axes.places, Sweeping(axes, Here(), None, silent), 2)
+    found = halve(axes.places, Sweeping(axes, Here(), None, silent, options=TuneOptions(target="")), 2)
     parts = {each.place.at["buffer"]: each.tried().parts for each in found}
     assert parts["6"]["Log.flush"] > parts["60"].get("Log.flush", 0.0)

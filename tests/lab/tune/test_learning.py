@@ -8,8 +8,8 @@ from hotloop.core.target import Target
 from hotloop.lab.cells import Here
 from hotloop.lab.training.sides import TrainSide
 from hotloop.lab.tune import learning as lab
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.halving import Deadline
+from hotloop.options.tune import TuneOptions
 
 
 def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
@@ -27,7 +27,7 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
     monkeypatch.setattr(lab, "is_same", lambda one, other: one == other)
     monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
-    asked = Asked(learn_steps=100, seeds=3, band=0.1)
+    asked = TuneOptions(target="", learn_steps=100, seeds=3, learning_band=10)
     found = lab.learn(present, chosen, asked, Here(), silent, said.append)
     assert found is not None
     assert (found.difference, len(found.present)) == (1.0, 3)
@@ -52,7 +52,7 @@ def test_a_check_that_takes_twice_what_was_said_keeps_the_seeds_that_both_had(
     monkeypatch.setattr(lab, "is_same", lambda *_: False)
     monkeypatch.setattr(lab, "Deadline", lambda seconds: Deadline(seconds, lambda: next(clock)))
     one, other = (Target("t", {"train.a": value}) for value in "12")
-    found = lab.learn(one, other, Asked(learn_steps=1), Here(), silent, said.append)
+    found = lab.learn(one, other, TuneOptions(target="", learn_steps=1), Here(), silent, said.append)
     assert found is not None
     assert len(found.present) == 4  # of six, said to take 12 s, at most 24, at 3 s a training
     assert said[1:] == ["learning check: its time was over after 4 of 6 seeds"]

@@ -10,31 +10,31 @@ from hotloop.core.target import Target
 from hotloop.judge.tune import learnt
 from hotloop.lab.tune import halving, programs
 from hotloop.lab.tune import tune as lab
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import read
 from hotloop.lab.tune.tune import tune
+from hotloop.options.tune import TuneOptions
 from hotloop.report.kinds.tune import tune as sections
 
 
 def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lab.updates_of(16, 6) == 16 * 8 + 8 * 14 + 4 * 26 + 2 * 26
     envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
-    assert lab.forecast(envs, Asked(confirm_ns=10**9)) == 2 * lab.CELL_S + 2
+    assert lab.forecast(envs, TuneOptions(target="", confirm=1)) == 2 * lab.CELL_S + 2
     monkeypatch.setattr(lab, "update_s", lambda target: 0.5 if target.keys["num_envs"] == "4" else None)
     training = read(Target.typed("grid/guard", ["num_envs=4,8", "train.num_steps=8"]))
-    assert lab.forecast(training, Asked(confirm_ns=10**9)) == 0.5 * lab.updates_of(2, 6) + 2
-    assert lab.forecast(training, Asked()) == 0.5 * lab.updates_of(2, 6) + 240
+    assert lab.forecast(training, TuneOptions(target="", confirm=1)) == 0.5 * lab.updates_of(2, 6) + 2
+    assert lab.forecast(training, TuneOptions(target="")) == 0.5 * lab.updates_of(2, 6) + 240
 
 
 def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() -> None:
     words = ["num_envs=4", "train.num_steps=8", "num_minibatches=2,4"]
     with pytest.raises(InputError, match=r"present settings, grid/guard num_envs=4 .* cannot be run: .*4096"):
-        tune(read(Target.typed("grid/guard", words)), Asked())
+        tune(read(Target.typed("grid/guard", words)), TuneOptions(target=""))
 
 
 def test_a_search_among_envs_ends_with_a_confirmed_line_to_paste() -> None:
     axes = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,16"]))
-    record = tune(axes, Asked(rounds=6, confirm_ns=200_000_000))
+    record = tune(axes, TuneOptions(target="", rounds=6, confirm=0.2))
     found = record.tuning
     assert found is not None
     assert found.winner == {"num_envs": "16"}
@@ -61,7 +61,9 @@ def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
     monkeypatch.setattr(lab, "confirm", stopped)
     monkeypatch.setattr(lab, "learn", learning)
     monkeypatch.setattr(halving, "TURN_NS", 1_000)
-    record = tune(read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), Asked(rounds=1))
+    record = tune(
+        read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), TuneOptions(target="", rounds=1)
+    )
     assert (record.partial, record.exit_code) == (True, 130)
     assert record.tuning is not None
     assert record.tuning.learnt is None
@@ -72,7 +74,9 @@ def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.Monkey
     monkeypatch.setattr(lab, "confirm", lambda *_: None)
     monkeypatch.setattr(lab, "learn", lambda *_: learnt(100, [5.0] * 6, [1.0] * 6))
     monkeypatch.setattr(halving, "TURN_NS", 1_000)
-    record = tune(read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), Asked(rounds=1))
+    record = tune(
+        read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), TuneOptions(target="", rounds=1)
+    )
     assert record.exit_code == 3
     assert record.tuning is not None
     assert record.tuning.words == "hotloop bench grid/toy agents=2"
@@ -82,7 +86,7 @@ def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.Monkey
 
 def test_the_search_leaves_the_confirmation_its_time_and_of_programs_half() -> None:
     envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
-    asked = Asked(confirm_ns=10**9, at_most_s=100)
+    asked = TuneOptions(target="", confirm=1, minutes=100 / 60)
     assert lab.reserved_s(envs, asked) == 2
     assert lab.reserved_s(programs.read(["python", "x.py", "--n", "{1,2}"]), asked) == 50
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hotloop.cli import sweeps
 from hotloop.cli.console import remark, stdout_kept_clean
@@ -11,7 +11,7 @@ from hotloop.cli.targets import metric_of, program_of, reporting
 from hotloop.core.errors import InputError
 from hotloop.core.project import SAYABLE
 from hotloop.core.target import Target
-from hotloop.options.tune import TuneOptions, TuneProgramOptions
+from hotloop.options.tune import MOST, TuneOptions, TuneProgramOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.core.record.sweep import Tuning
     from hotloop.lab.scale.axes import Axes
-    from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.programs import ProgramAxes
+
+
+AnyOptions = TypeVar("AnyOptions", TuneOptions, TuneProgramOptions)
 
 
 def tune(options: TuneOptions) -> int:
@@ -31,17 +33,16 @@ def tune(options: TuneOptions) -> int:
     from hotloop.lab.tune.halving import Sweeping
 
     axes = read(reporting(Target.typed(options.target, options.words), options.phases, options.time))
-    asked = replace(asked_of(options, options.rounds), learn_steps=options.learn_steps)
     check_floor(options.write_floor, axes)
-    asked = announced(axes, asked, yes=options.yes)
+    options = announced(axes, options)
     make_room(options.output)
     record = sweeps.swept(
         axes,
         "tune",
-        [Sweeping.cell_of(axes, place, 0, asked.rounds, asked) for place in axes.places],
+        [Sweeping.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
             axes,
-            asked,
+            options,
             progress,
             executor=executor,
             learners=sweeps.side_by_side(executor),
@@ -56,34 +57,21 @@ def tune(options: TuneOptions) -> int:
     return code
 
 
-def asked_of(options: TuneOptions | TuneProgramOptions, rounds: int) -> "Asked":
-    """Return how settings are searched for, with so many rounds in the first stage."""
-    from hotloop.lab.tune.asked import Asked
-
-    return Asked(
-        rounds=rounds,
-        seeds=options.seeds,
-        band=options.learning_band / 100,
-        confirm_ns=None if options.confirm is None else round(1e9 * options.confirm),
-        at_most_s=None if options.minutes is None else 60 * options.minutes,
-    )
-
-
-def announced(axes: "Axes", asked: "Asked", *, yes: bool) -> "Asked":
+def announced(axes: "Axes", options: AnyOptions) -> AnyOptions:
     """Say how long it takes, and at most, before it begins; the same with that bound."""
     from hotloop.lab.tune import learning
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.combinations import checked_present
 
     with stdout_kept_clean():
-        seconds = lab.forecast(axes, asked)
-        learning_s = learning.announced(checked_present(axes), asked)
-    longest = lab.LONGEST * seconds if asked.at_most_s is None else asked.at_most_s
+        seconds = lab.forecast(axes, options)
+        learning_s = learning.announced(checked_present(axes), options)
+    longest = lab.LONGEST * seconds if options.at_most_s is None else options.at_most_s
     then = f"; then the learning check, about {sweeps.duration(learning_s)}" if learning_s else ""
-    expected = seconds if asked.at_most_s is None else min(seconds, asked.at_most_s)
+    expected = seconds if options.at_most_s is None else min(seconds, options.at_most_s)
     more = f", at most {sweeps.duration(longest)}{then}"
-    sweeps.announce(len(axes.places), expected, yes=yes, more=more)
-    return replace(asked, at_most_s=longest)
+    sweeps.announce(len(axes.places), expected, yes=options.yes, more=more)
+    return replace(options, minutes=min(longest / 60, MOST))
 
 
 def check_name(name: str | None) -> None:
@@ -162,27 +150,22 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     if options.learning_metric is not None:
         parse(options.learning_metric, less_is_better=False)
     check_name(options.write_floor)
-    asked = replace(
-        asked_of(options, options.rounds or programs.rounds_of(len(axes.places))),
-        metric=options.metric,
-        less_is_better=options.less_is_better,
-        learning_metric=options.learning_metric,
-    )
+    options = replace(options, rounds=options.rounds or programs.rounds_of(len(axes.places)))
     make_room(options.output)
     say_settings(axes, words)
-    asked = announced(axes, asked, yes=options.yes)
+    options = announced(axes, options)
     record = sweeps.swept(
         axes,
         "tune",
-        [Sweeping.cell_of(axes, place, 0, asked.rounds, asked) for place in axes.places],
+        [Sweeping.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
-            axes, asked, progress, executor=executor, shelf=shelf, say=remark
+            axes, options, progress, executor=executor, shelf=shelf, say=remark
         ),
         on=None,
         resume=options.resume,
     )
     code = sweeps.tell(record, options.output, as_json=options.json)
-    keep_program_floor(options.write_floor, record, axes, asked)
+    keep_program_floor(options.write_floor, record, axes, options)
     return code
 
 
@@ -196,22 +179,24 @@ def say_settings(axes: "ProgramAxes", words: "Sequence[str]") -> None:
     remark(f"present settings: {command_of(axes.present).name}")
 
 
-def keep_program_floor(name: str | None, record: "Record", axes: "ProgramAxes", asked: "Asked") -> None:
+def keep_program_floor(
+    name: str | None, record: "Record", axes: "ProgramAxes", options: TuneProgramOptions
+) -> None:
     """Write the floor of the confirmed winner as a budget."""
     if name is not None and keeps_floor(name, record):
         assert record.tuning is not None
-        keep(budget_of(name, axes, record.tuning, asked))
+        keep(budget_of(name, axes, record.tuning, options))
 
 
-def budget_of(name: str, axes: "ProgramAxes", found: "Tuning", asked: "Asked") -> "Budget":
+def budget_of(name: str, axes: "ProgramAxes", found: "Tuning", options: TuneProgramOptions) -> "Budget":
     """The floor of the winner as a budget, held by what the search was judged by."""
     from hotloop.core.project import PROGRAM, Budget
     from hotloop.judge.gate import rounded
     from hotloop.lab.tune.programs import metric_of as parsed
     from hotloop.lab.tune.programs import program_of as command_of
 
-    metric = parsed(asked.metric, less_is_better=asked.less_is_better)
-    kind = "printed_less" if asked.less_is_better else "printed"
+    metric = parsed(options.metric, less_is_better=options.less_is_better)
+    kind = "printed_less" if options.less_is_better else "printed"
     chosen = next(axes.target_at(each) for each in axes.places if each.at == found.winner)
     speed = found.floor or 0.0
     return Budget(
@@ -219,6 +204,6 @@ def budget_of(name: str, axes: "ProgramAxes", found: "Tuning", asked: "Asked") -
         target=f"{PROGRAM}{command_of(chosen).name}",
         metric=f"{kind}:{metric.name}" if metric else "runs_per_s",
         pattern=metric.pattern.pattern if metric else "",
-        limit=float(rounded(1 / speed if asked.less_is_better else speed)),
+        limit=float(rounded(1 / speed if options.less_is_better else speed)),
         reason="the floor of the settings that hotloop tune confirmed",
     )

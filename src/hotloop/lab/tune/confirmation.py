@@ -16,10 +16,10 @@ from hotloop.lab.measure.loop import Plan
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.sides import TrainContender, compare_trainings
 from hotloop.lab.tune import programs
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
 from hotloop.lab.tune.halving import NEVER, Deadline
 from hotloop.lab.tune.programs import is_program
+from hotloop.options.tune import SearchOptions
 
 LONGER = (1, 2)
 """How many times as long as asked for each confirmation may take, and as much again for a verdict."""
@@ -28,7 +28,7 @@ LONGER = (1, 2)
 def confirm(
     present: Target,
     chosen: Target,
-    asked: Asked,
+    options: SearchOptions,
     executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
@@ -40,12 +40,12 @@ def confirm(
     """
     if is_same(present, chosen):
         return None
-    usual_ns = asked.confirming_ns(training=is_training(chosen))
+    usual_ns = options.confirming_ns(training=is_training(chosen))
     for times in LONGER:
         budget_ns = within(end, times * usual_ns, least_ns=usual_ns // 4)
         told = {"present": asdict(present), "budget_ns": budget_ns}
         if is_program(chosen):
-            told |= {"metric": asked.metric, "less_is_better": asked.less_is_better}
+            told |= {"metric": options.metric, "less_is_better": options.less_is_better}
         cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
         [found] = executor.run([cell], progress)
         if found.record is None:

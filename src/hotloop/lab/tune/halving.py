@@ -32,8 +32,8 @@ from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 from hotloop.lab.tune import programs
-from hotloop.lab.tune.asked import FIRST_ROUNDS, Asked
 from hotloop.lab.tune.combinations import name_of, target_at
+from hotloop.options.tune import FIRST_ROUNDS, SearchOptions
 
 EXPERIMENT = f"{__name__}:measure"
 
@@ -120,14 +120,15 @@ class Sweeping:
         shelf: Shelf | None,
         progress: Progress,
         over: Callable[[], bool] = never,
-        asked: Asked = Asked(),  # noqa: B008 - it is frozen
+        *,
+        options: SearchOptions,
     ) -> None:
         self.axes, self.executor, self.shelf, self.progress = axes, executor, shelf, progress
-        self.over, self.asked = over, asked
+        self.over, self.options = over, options
         self.skipped: list[Refused] = []
 
     def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
-        order = [self.cell_of(self.axes, place, rung, rounds, self.asked) for place in places]
+        order = [self.cell_of(self.axes, place, rung, rounds, self.options) for place in places]
         cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
         random.Random(rung).shuffle(order)
         swept = sweep(order, self.executor, self.shelf, self.progress, over=self.over)
@@ -141,11 +142,11 @@ class Sweeping:
         return {cells[cell.id]: record for cell, record in swept.records}
 
     @staticmethod
-    def cell_of(axes: Axes, place: Place, rung: int, rounds: int, asked: Asked) -> Cell:
+    def cell_of(axes: Axes, place: Place, rung: int, rounds: int, options: SearchOptions) -> Cell:
         target, told = target_at(axes, place), {"rung": rung, "rounds": rounds}
         if not programs.is_program(target):
             return Cell(target=target, experiment=EXPERIMENT, asked=told)
-        judged = {"metric": asked.metric, "less_is_better": asked.less_is_better}
+        judged = {"metric": options.metric, "less_is_better": options.less_is_better}
         return Cell(target=target, experiment=programs.EXPERIMENT, asked=told | judged)
 
 

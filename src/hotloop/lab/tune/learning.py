@@ -17,10 +17,10 @@ from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainContender
 from hotloop.lab.tune import programs
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
 from hotloop.lab.tune.halving import Deadline, update_s
 from hotloop.lab.tune.programs import is_program
+from hotloop.options.tune import SearchOptions
 
 RETURN, UNTRAINED = "return", "untrained_return"
 """Of each episode after a training of the learning check, and before it."""
@@ -29,34 +29,34 @@ LONGEST = 2.0
 """Times what was said that the check may take: no further seed is begun after that."""
 
 
-def announced(present: Target, asked: Asked) -> float:
+def announced(present: Target, options: SearchOptions) -> float:
     """Seconds that the check will take about, were the winner as fast as the present settings are."""
-    if not is_wanted(present, asked):
+    if not is_wanted(present, options):
         return 0.0
-    return 2 * asked.seeds * learning_s(present, asked)
+    return 2 * options.seeds * learning_s(present, options)
 
 
 def learn(
     present: Target,
     chosen: Target,
-    asked: Asked,
+    options: SearchOptions,
     executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
 ) -> Learnt | None:
     """What both have learnt after as many env-steps, with the same seeds; None where they are the same."""
-    if not is_wanted(chosen, asked) or is_same(present, chosen):
+    if not is_wanted(chosen, options) or is_same(present, chosen):
         return None
-    seconds = asked.seeds * sum(learning_s(each, asked) for each in (present, chosen))
-    length = f" of {asked.learn_steps:,} env-steps" if asked.learn_steps else ""
+    seconds = options.seeds * sum(learning_s(each, options) for each in (present, chosen))
+    length = f" of {options.learn_steps:,} env-steps" if options.learn_steps else ""
     say(
-        f"learning check: {2 * asked.seeds} trainings{length}, about {seconds:.0f} s, "
+        f"learning check: {2 * options.seeds} trainings{length}, about {seconds:.0f} s, "
         f"at most {LONGEST * seconds:.0f} s; "
-        f"as well is at most {asked.band:.0%} less than the present settings learn"
+        f"as well is at most {options.learning_band_share:.0%} less than the present settings learn"
     )
     cells = {
-        (name, seed): cell_of(target, seed, asked, untrained=target is present)
-        for seed in range(1, asked.seeds + 1)
+        (name, seed): cell_of(target, seed, options, untrained=target is present)
+        for seed in range(1, options.seeds + 1)
         for name, target in (("present", present), ("chosen", chosen))
     }
     end = Deadline(LONGEST * seconds)
@@ -68,48 +68,48 @@ def learn(
     found = {cell.id: record.values for cell, record in swept.records}
     pairs = [
         (found[cells["present", seed].id], found[cells["chosen", seed].id])
-        for seed in range(1, asked.seeds + 1)
+        for seed in range(1, options.seeds + 1)
         if found.keys() >= {cells["present", seed].id, cells["chosen", seed].id}
     ]
-    if len(pairs) < asked.seeds:
-        say(f"learning check: its time was over after {len(pairs)} of {asked.seeds} seeds")
+    if len(pairs) < options.seeds:
+        say(f"learning check: its time was over after {len(pairs)} of {options.seeds} seeds")
     if is_program(chosen) and programs.repeats(pairs):
         say("learning check: every run learnt exactly the same, which is one seed: put {seed} where it goes")
         pairs = pairs[:1]
-    return judged(pairs, asked) if pairs else None
+    return judged(pairs, options) if pairs else None
 
 
 Values = Mapping[str, Sequence[float]]
 
 
-def judged(pairs: Sequence[tuple[Values, Values]], asked: Asked) -> Learnt:
+def judged(pairs: Sequence[tuple[Values, Values]], options: SearchOptions) -> Learnt:
     """What the seeds that both sides had come to."""
     return choosing.learnt(
-        asked.learn_steps,
+        options.learn_steps,
         [fmean(present[RETURN]) for present, _ in pairs],
         [fmean(chosen[RETURN]) for _, chosen in pairs],
         [fmean(present[UNTRAINED]) for present, _ in pairs if UNTRAINED in present],
-        asked.band,
+        options.learning_band_share,
     )
 
 
-def is_wanted(target: Target, asked: Asked) -> bool:
+def is_wanted(target: Target, options: SearchOptions) -> bool:
     """Whether what is learnt is to be checked: of trainings, and of programs that print it."""
     if is_program(target):
-        return asked.learning_metric is not None
-    return bool(asked.learn_steps) and is_training(target)
+        return options.learning_metric is not None
+    return bool(options.learn_steps) and is_training(target)
 
 
-def learning_s(target: Target, asked: Asked) -> float:
+def learning_s(target: Target, options: SearchOptions) -> float:
     """What one training of the check takes about."""
-    return programs.run_s(target) if is_program(target) else training_s(target, asked.learn_steps)
+    return programs.run_s(target) if is_program(target) else training_s(target, options.learn_steps)
 
 
-def cell_of(target: Target, seed: int, asked: Asked, *, untrained: bool) -> Cell:
+def cell_of(target: Target, seed: int, options: SearchOptions, *, untrained: bool) -> Cell:
     """One training with one seed."""
     if not is_program(target):
-        return learn_cell(at_seed(target, seed), asked.learn_steps, untrained=untrained)
-    told = {"metric": asked.learning_metric, "seed": seed}
+        return learn_cell(at_seed(target, seed), options.learn_steps, untrained=untrained)
+    told = {"metric": options.learning_metric, "seed": seed}
     return Cell(target=target, experiment=programs.LEARNING, asked=told)
 
 

@@ -24,11 +24,11 @@ from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.scale.axes import Axes
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.tune import programs
-from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
 from hotloop.lab.tune.confirmation import confirm
 from hotloop.lab.tune.halving import Deadline, Sweeping, halve, update_s, updates_of
 from hotloop.lab.tune.learning import learn
+from hotloop.options.tune import SearchOptions
 from hotloop.stats.intervals import FEWEST
 
 CELL_S = 5.0
@@ -42,34 +42,36 @@ LONGEST = 2.0
 """Times what is expected that search and confirmation may take, unless somebody says how long."""
 
 
-def confirming_s(axes: Axes, asked: Asked) -> float:
+def confirming_s(axes: Axes, options: SearchOptions) -> float:
     """What the confirmation takes at most the first time: as much again for faster or slower."""
-    return 2 * asked.confirming_ns(training=is_training(target_at(axes, axes.places[0]))) / 1e9
+    return 2 * options.confirming_ns(training=is_training(target_at(axes, axes.places[0]))) / 1e9
 
 
-def reserved_s(axes: Axes, asked: Asked) -> float:
+def reserved_s(axes: Axes, options: SearchOptions) -> float:
     """What the search leaves the confirmation: half of the time at most, and of programs that."""
-    half = (asked.at_most_s or 0.0) / 2
-    return half if isinstance(axes, programs.ProgramAxes) else min(confirming_s(axes, asked), half)
+    half = (options.at_most_s or 0.0) / 2
+    return half if isinstance(axes, programs.ProgramAxes) else min(confirming_s(axes, options), half)
 
 
-def forecast(axes: Axes, asked: Asked) -> float:
+def forecast(axes: Axes, options: SearchOptions) -> float:
     """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
     count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
-    confirming = confirming_s(axes, asked)
+    confirming = confirming_s(axes, options)
     if isinstance(axes, programs.ProgramAxes):
         seconds = programs.forecast_s(axes)
-        return updates_of(count, asked.rounds, 0) * seconds + max(confirming, CONFIRMING_RUNS * seconds)
+        return updates_of(count, options.first_rounds, 0) * seconds + max(
+            confirming, CONFIRMING_RUNS * seconds
+        )
     if not training:
         return count * CELL_S + confirming
     ends = [target_at(axes, place) for place in (axes.places[0], axes.places[-1])]
     took = [seconds for seconds in map(update_s, ends) if seconds is not None]
-    return updates_of(count, asked.rounds) * (fmean(took) if took else 1.0) + confirming
+    return updates_of(count, options.first_rounds) * (fmean(took) if took else 1.0) + confirming
 
 
 def tune(
     axes: Axes,
-    asked: Asked,
+    options: SearchOptions,
     progress: Progress = silent,
     *,
     executor: Executor | None = None,
@@ -82,12 +84,12 @@ def tune(
     The search leaves the confirmation its time. `learners` run trainings, which nobody times; where none are
     given the executor does.
     """
-    now, end = utc_now(), Deadline(asked.at_most_s)
-    over = end.before(reserved_s(axes, asked))
+    now, end = utc_now(), Deadline(options.at_most_s)
+    over = end.before(reserved_s(axes, options))
     places, skipped = sort(axes)
     present = checked_present(axes)
-    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over, asked)
-    found = halve(places, sweeping, asked.rounds, over)
+    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over, options=options)
+    found = halve(places, sweeping, options.first_rounds, over)
     if not found:
         raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
     if over():
@@ -96,14 +98,14 @@ def tune(
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
     chosen, running = target_at(axes, best.place), executor or Here()
-    confirmed = confirm(present, chosen, asked, running, progress, say, end)
+    confirmed = confirm(present, chosen, options, running, progress, say, end)
     outcomes = {each.outcome for each in confirmed.comparisons} if confirmed else {"same"}
     keep = "slower" in outcomes
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
     if not (keep or stopped):
         with until_interrupted() as state:
-            learning = learn(present, chosen, asked, learners or running, progress, say)
+            learning = learn(present, chosen, options, learners or running, progress, say)
         stopped = state.partial
     keep = keep or (learning is not None and learning.outcome == "worse")
     relied_on = won.speeds
