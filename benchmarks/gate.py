@@ -12,8 +12,8 @@ from collections import Counter
 
 import benchmark
 from hotloop.core.errors import ExitCode
+from hotloop.lab.gate.init import TURNS, Case, Planted, self_test
 from hotloop.lab.gate.measure import COUNTED, SPEEDS
-from hotloop.lab.gate.self_test import TURNS, Case, Planted, self_test
 
 CASES = {
     "nothing": (20, Planted(name="nothing", metric=SPEEDS[0], expected=ExitCode.FINE)),

@@ -26,14 +26,9 @@ from hotloop.core.settings import hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.stats.summary import with_metrics
 
-OURS = "hotloop.lab."
-"""Experiments are functions of this package: nobody's file says what else is called."""
-
-PARTS = 1_000
-"""Of a cell, as progress counts it."""
-
-FOLDER = Path("artifacts/sweeps")
-"""Where the shelves of sweeps are unless somebody says otherwise."""
+OURS = "hotloop.lab."  # Experiments are functions of this package: nobody's file says what else is called
+PARTS = 1_000  # Of a cell, as progress counts it
+FOLDER = Path("artifacts/sweeps")  # Where the shelves of sweeps are unless somebody says otherwise
 
 
 class Experiment(Protocol):
@@ -47,10 +42,8 @@ class Cell:
     """One target under one experiment."""
 
     target: Target
-    experiment: str
-    """`hotloop.lab.module:function`, called with the target, a progress and what is asked."""
-    asked: dict[str, Any] = field(default_factory=dict)
-    """By name; plain JSON."""
+    experiment: str  # `hotloop.lab.module:function`, called with the target, a progress and what is asked
+    asked: dict[str, Any] = field(default_factory=dict)  # By name; plain JSON
 
     @property
     def id(self) -> str:
@@ -94,16 +87,11 @@ class Done:
     """What became of a cell."""
 
     cell: Cell
-    record: Record | None
-    """None where the cell cannot be run."""
-    refused: str = ""
-    """Why not."""
-    code: ExitCode = ExitCode.FINE
-    """What a refusal says to the shell."""
-    kept: bool = False
-    """Whether it lay on the shelf already."""
-    tries: int = 1
-    """How often it was begun: again where the worker it had was lost."""
+    record: Record | None  # None where the cell cannot be run
+    refused: str = ""  # Why not
+    code: ExitCode = ExitCode.FINE  # What a refusal says to the shell
+    kept: bool = False  # Whether it lay on the shelf already
+    tries: int = 1  # How often it was begun: again where the worker it had was lost
 
 
 class Executor(Protocol):
@@ -147,8 +135,7 @@ class Shelf:
     def __init__(self, folder: Path, machines: Collection[str] | None = None) -> None:
         self.folder = folder
         self._place = anchored(folder)
-        self.fault: str | None = None
-        """Why the last record that was not kept was not."""
+        self.fault: str | None = None  # Why the last record that was not kept was not
         self._machines = machines or {machine()["fingerprint"]}
 
     def find(self, cell: Cell) -> Record | None:

@@ -32,8 +32,7 @@ class Check:
     name: str
     state: State
     found: str
-    remedy: str
-    """What to do; empty where all is well."""
+    remedy: str  # What to do; empty where all is well
 
 
 def examine(facts: Facts) -> list[Check]:
@@ -183,6 +182,7 @@ def py_spy(facts: Facts) -> Finding:
     return ("warn", "may not look into processes") if facts["may_trace"] is False else ("ok", facts["py_spy"])
 
 
+# Every check by name, and what to do where it is not ok
 CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
     "cores": (cores, "give the measurement a core of its own"),
     "load": (load, "stop other work and wait a minute"),
@@ -200,4 +200,3 @@ CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
     "GPU": (gpu, ""),
     "py-spy": (py_spy, f"{install_line('py-spy')}; a container also needs --cap-add SYS_PTRACE"),
 }
-"""Every check by name, and what to do where it is not ok."""

@@ -26,20 +26,11 @@ from hotloop.core.record.record import Record
 from hotloop.lab.cells import PARTS, Cell, Done, done
 from hotloop.lab.suite import ProcessExecutor
 
-TRIES = 3
-"""Of a cell whose worker is lost; who kills his worker as often is to blame himself."""
-
-DIGITS = 9
-"""Of a number of cores that are read: no machine has as many."""
-
-SURVEY_S = 120.0
-"""What machines may take to say what they are: their first worker has to start."""
-
-LOOK_S = 0.5
-"""Between two looks at whether machines came or went."""
-
-TOLD = ("hotloop", "numpy", "torch", "ray")
-"""Packages that must be the same everywhere."""
+TRIES = 3  # Attempts per cell; a cell that keeps killing its worker is then refused
+DIGITS = 9  # Of a number of cores that are read: no machine has as many
+SURVEY_S = 120.0  # What machines may take to say what they are: their first worker has to start
+LOOK_S = 0.5  # Between two looks at whether machines came or went
+TOLD = ("hotloop", "numpy", "torch", "ray")  # Packages that must be the same everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +38,7 @@ class Node:
     """One raylet, on some machine."""
 
     id: str
-    host: str
-    """The machine it runs on: several may run on one."""
+    host: str  # The machine it runs on: several may run on one
     fingerprint: str
     cores: int
     versions: dict[str, str]
@@ -59,8 +49,7 @@ class Task:
     """A cell that is under way."""
 
     cell: Cell
-    node: Node | None
-    """Where it was sent; None where Ray decides."""
+    node: Node | None  # Where it was sent; None where Ray decides
     tries: int = 1
 
 
@@ -167,8 +156,7 @@ class OnRay:
     ray: Any
     nodes: list[Node]
     timed: bool
-    carried: bool = False
-    """Whether the project's code was sent, so that no worker knows its commit."""
+    carried: bool = False  # Whether the project's code was sent, so that no worker knows its commit
     tries: int = TRIES
     say: Callable[[str], None] = lambda _: None
     under_way: dict[Any, Task] = field(default_factory=dict)

@@ -37,11 +37,8 @@ from hotloop.lab.validate.match import match_of, rivals
 from hotloop.options.soak import SoakOptions
 from hotloop.stats.summary import with_metrics
 
-SEED = 42
-"""The first, where none is given."""
-
-PIECE, MOST_PIECES = 64, 256
-"""Episodes of a cell at least, and cells at most."""
+SEED = 42  # The first, where none is given
+PIECE, MOST_PIECES = 64, 256  # Episodes of a cell at least, and cells at most
 
 SOAK = f"{__name__}:soak_one"
 

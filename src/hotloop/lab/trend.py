@@ -25,7 +25,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import CommitContender, Say, resolve
 from hotloop.lab.compare.contenders import unlike_widths, unlikeness
 from hotloop.lab.compare.process import ProcessSide
-from hotloop.lab.gate.places import Places
+from hotloop.lab.gate.places import Checkouts
 from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
@@ -79,7 +79,7 @@ def trend(
 
     What cannot be built or opened is left out and named. Ctrl-C leaves the rounds there were, if any.
     """
-    with Places(project or Path.cwd(), build=options.build, say=say) as places, ExitStack() as stack:
+    with Checkouts(project or Path.cwd(), build=options.build, say=say) as places, ExitStack() as stack:
         line = commits_since(places.root, options.since or "HEAD", options.every)
         clock = Expected(len(line), options.trend_s, progress)
         say(beforehand(places, line, options))
@@ -137,7 +137,7 @@ def commits_since(root: Path, since: str, every: int | None) -> list[str]:
     return chosen
 
 
-def beforehand(places: Places, line: Sequence[str], options: BenchOptions) -> str:
+def beforehand(places: Checkouts, line: Sequence[str], options: BenchOptions) -> str:
     """Say what a trend measures, and what it leaves out."""
     between = git(places.root, "rev-list", "--first-parent", "--count", f"{line[0]}..{line[-1]}")
     dirty = "; uncommitted changes are in no commit" if places.tree().commit.dirty else ""
@@ -148,7 +148,7 @@ def beforehand(places: Places, line: Sequence[str], options: BenchOptions) -> st
 
 
 def open_all(
-    places: Places,
+    places: Checkouts,
     target: Target,
     line: Sequence[str],
     options: BenchOptions,
@@ -192,7 +192,7 @@ def unlike_words(one: CommitContender, newest: CommitContender) -> str:
     return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
 
 
-def open_one(places: Places, target: Target, sha: str, options: BenchOptions, stack: ExitStack) -> Opened:
+def open_one(places: Checkouts, target: Target, sha: str, options: BenchOptions, stack: ExitStack) -> Opened:
     """Build a commit and open the target there."""
     place = places.at(sha)
     checkout = place.checkout(target, places.root, options.gc)
@@ -209,7 +209,7 @@ def ancestry(root: Path, sha: str) -> Ancestry:
     return {"position": int(before or 0), "committed": committed, "subject": subject}
 
 
-def code_of(opened: Opened, places: Places) -> RanCode:
+def code_of(opened: Opened, places: Checkouts) -> RanCode:
     """Return what code ran: for others' targets, the present Hotloop and the commit of their project."""
     ran: RanCode = {**opened.contender.code, "ancestry": opened.ancestry}
     if not opened.contender.checkout.target.is_foreign:

@@ -9,7 +9,7 @@ from support.projects import Project
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record.record import read
-from hotloop.lab.gate import explain, init, measure, places, self_test
+from hotloop.lab.gate import gate, init, measure, places
 
 Command = Callable[..., Any]
 
@@ -34,8 +34,8 @@ enforce = false
 
 @pytest.fixture(autouse=True)
 def gauges(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (explain, init, measure, places):
-        monkeypatch.setattr(module, "Gauge", WrittenGauge)
+    for module in (gate, init, measure, places):
+        monkeypatch.setattr(module, "RemoteMeasurer", WrittenGauge)
     WrittenGauge.asked, WrittenGauge.layouts = [], []
 
 
@@ -172,8 +172,8 @@ def test_a_target_that_is_gone_is_64_and_the_others_are_told(hotloop: Command, p
 
 
 def test_the_self_test_says_what_it_planted(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = [case for case in self_test.planted() if case.metric == measure.COUNTED]
-    monkeypatch.setattr(self_test, "planted", lambda: counted)
+    counted = [case for case in init.planted() if case.metric == measure.COUNTED]
+    monkeypatch.setattr(init, "planted", lambda: counted)
     said = hotloop("gate", "--self-test")
     assert said.code == ExitCode.FINE
     assert "ok      a slow-down, by instructions: expected regression, was regression" in said.out

@@ -4,14 +4,14 @@ import pytest
 from support.gauges import ENV, WrittenGauge
 from support.projects import Project
 
-from hotloop.lab.gate import explain, init, measure, places
+from hotloop.lab.gate import gate, init, measure, places
 
 
 @pytest.fixture
 def gauges(monkeypatch: pytest.MonkeyPatch) -> type[WrittenGauge]:
     """Have nothing measured: costs are read from the project."""
-    for module in (explain, init, measure, places):
-        monkeypatch.setattr(module, "Gauge", WrittenGauge)
+    for module in (gate, init, measure, places):
+        monkeypatch.setattr(module, "RemoteMeasurer", WrittenGauge)
     WrittenGauge.asked, WrittenGauge.layouts = [], []
     return WrittenGauge
 

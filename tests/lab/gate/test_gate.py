@@ -14,10 +14,21 @@ from hotloop.core.record.checks import Held
 from hotloop.core.record.record import write
 from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.bisect import bisect
-from hotloop.lab.gate.explain import BY_OWN_TIME, PROBE, Profiles, function_tables, own_files
-from hotloop.lab.gate.gate import Result, Row, run, trend, weaker, with_reasons
-from hotloop.lab.gate.measure import LOOKS, How, against_of
-from hotloop.lab.gate.places import Places
+from hotloop.lab.gate.gate import (
+    BY_OWN_TIME,
+    PROBE,
+    Profiles,
+    Result,
+    Row,
+    function_tables,
+    own_files,
+    run,
+    trend,
+    weaker,
+    with_reasons,
+)
+from hotloop.lab.gate.measure import LOOKS, GateContext, against_of
+from hotloop.lab.gate.places import Checkouts
 
 pytestmark = pytest.mark.usefixtures("gauges")
 
@@ -26,9 +37,9 @@ SLOW = ENV.replace("look = 100", "look = 120")
 
 
 @pytest.fixture
-def how(project: Project) -> Iterator[How]:
-    with Places(project.root, say=lambda words: None) as places:
-        yield How(places=places, today=TODAY)
+def how(project: Project) -> Iterator[GateContext]:
+    with Checkouts(project.root, say=lambda words: None) as places:
+        yield GateContext(places=places, today=TODAY)
 
 
 def budget(metric: str = "instructions_per_env_step", **more: Any) -> Budget:
@@ -38,7 +49,7 @@ def budget(metric: str = "instructions_per_env_step", **more: Any) -> Budget:
     return Budget(**usual | more)
 
 
-def gated(how: How, **more: Any) -> Row:
+def gated(how: GateContext, **more: Any) -> Row:
     return run([budget(**more)], how).rows[0]
 
 
@@ -53,7 +64,7 @@ def branch(project: Project, *texts: str) -> list[str]:
     return [project.commit(env=text) for text in texts]
 
 
-def test_a_branch_that_costs_the_same_is_green(project: Project, how: How) -> None:
+def test_a_branch_that_costs_the_same_is_green(project: Project, how: GateContext) -> None:
     branch(project, f"# a comment\n{ENV}")
     row = gated(how)
     assert (row.code, held(row).standing) == (ExitCode.FINE, "met")
@@ -61,7 +72,7 @@ def test_a_branch_that_costs_the_same_is_green(project: Project, how: How) -> No
 
 
 def test_a_branch_that_costs_more_is_red_and_was_counted_twice_each_time_elsewhere_in_memory(
-    project: Project, how: How, gauges: type[WrittenGauge]
+    project: Project, how: GateContext, gauges: type[WrittenGauge]
 ) -> None:
     branch(project, SLOW)
     row = gated(how)
@@ -73,7 +84,7 @@ def test_a_branch_that_costs_more_is_red_and_was_counted_twice_each_time_elsewhe
 
 
 def test_a_phase_that_hides_behind_a_faster_one_is_caught_by_its_own_budget(
-    project: Project, how: How
+    project: Project, how: GateContext
 ) -> None:
     branch(project, "move = 130\nlook = 60\n")
     whole, phase = gated(how), gated(how, metric="phase:move")
@@ -83,14 +94,16 @@ def test_a_phase_that_hides_behind_a_faster_one_is_caught_by_its_own_budget(
 
 
 def test_memory_is_read_from_processes_of_their_own(
-    project: Project, how: How, gauges: type[WrittenGauge]
+    project: Project, how: GateContext, gauges: type[WrittenGauge]
 ) -> None:
     branch(project, SLOW)
     assert gated(how, metric="rss_peak_bytes").code is ExitCode.REGRESSION
     assert len(gauges.asked) == 12
 
 
-def test_what_a_branch_gained_since_it_was_left_is_not_held_against_it(project: Project, how: How) -> None:
+def test_what_a_branch_gained_since_it_was_left_is_not_held_against_it(
+    project: Project, how: GateContext
+) -> None:
     branch(project, ENV + "# ours\n")
     project.git("checkout", "--quiet", "main")
     project.commit(env="move = 10\nlook = 10\n")
@@ -98,21 +111,23 @@ def test_what_a_branch_gained_since_it_was_left_is_not_held_against_it(project: 
     assert gated(how).code is ExitCode.FINE
 
 
-def test_on_the_branch_itself_it_is_held_against_the_commit_before(project: Project, how: How) -> None:
+def test_on_the_branch_itself_it_is_held_against_the_commit_before(
+    project: Project, how: GateContext
+) -> None:
     project.commit(env=SLOW)
     row = gated(how)
     assert row.code is ExitCode.REGRESSION
     assert (held(row).against or "").startswith("main, before it (")
 
 
-def test_the_first_commit_has_no_baseline_yet(how: How) -> None:
+def test_the_first_commit_has_no_baseline_yet(how: GateContext) -> None:
     row = gated(how)
     assert (row.code, held(row).standing) == (ExitCode.CANNOT_TELL, "cannot tell")
     assert "no baseline yet" in held(row).why
 
 
 def test_what_was_changed_and_not_committed_is_measured_against_the_commit(
-    project: Project, how: How
+    project: Project, how: GateContext
 ) -> None:
     (project.root / "env.py").write_text(SLOW)
     row = gated(how)
@@ -123,7 +138,7 @@ def test_what_was_changed_and_not_committed_is_measured_against_the_commit(
 
 
 @pytest.mark.parametrize("word", ["nightly", "origin/main"])
-def test_a_baseline_that_is_not_there_is_said_and_cannot_be_told(how: How, word: str) -> None:
+def test_a_baseline_that_is_not_there_is_said_and_cannot_be_told(how: GateContext, word: str) -> None:
     row = gated(how, against=word)
     assert row.code is ExitCode.CANNOT_TELL
     assert held(row).why.startswith(f"there is no baseline {word} yet, and no such commit: ")
@@ -131,7 +146,7 @@ def test_a_baseline_that_is_not_there_is_said_and_cannot_be_told(how: How, word:
 
 
 def test_a_saved_baseline_is_held_against_on_its_own_machine_only(
-    project: Project, how: How, monkeypatch: pytest.MonkeyPatch
+    project: Project, how: GateContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from support.records import MACHINE
 
@@ -149,7 +164,9 @@ def test_a_saved_baseline_is_held_against_on_its_own_machine_only(
     assert "of another machine (cores 4 against 64)" in held(elsewhere).why
 
 
-def test_a_target_that_is_no_longer_there_is_an_error_of_its_row_alone(project: Project, how: How) -> None:
+def test_a_target_that_is_no_longer_there_is_an_error_of_its_row_alone(
+    project: Project, how: GateContext
+) -> None:
     rows = run([budget(target="gone.py:make", line=7), budget(limit=1000)], how).rows
     assert (rows[0].code, rows[0].error) == (
         ExitCode.USAGE,
@@ -159,20 +176,20 @@ def test_a_target_that_is_no_longer_there_is_an_error_of_its_row_alone(project: 
     assert Result(rows=rows).code is ExitCode.USAGE
 
 
-def test_an_expired_budget_is_red_and_names_its_owner(how: How) -> None:
+def test_an_expired_budget_is_red_and_names_its_owner(how: GateContext) -> None:
     row = gated(how, limit=1000, expires=date(2026, 5, 1))
     assert (row.code, row.is_missed) == (ExitCode.REGRESSION, False)
     assert "sim team has to renew or remove it" in held(row).why
 
 
-def test_a_gain_is_green_and_suggests_its_line(project: Project, how: How) -> None:
+def test_a_gain_is_green_and_suggests_its_line(project: Project, how: GateContext) -> None:
     branch(project, "move = 50\nlook = 100\n")
     row = gated(how)
     assert row.code is ExitCode.FINE
     assert held(row).tighter == "limit = 154  # in place of max_change and against"
 
 
-def test_what_is_red_says_which_function_it_is(project: Project, how: How, tmp_path: Path) -> None:
+def test_what_is_red_says_which_function_it_is(project: Project, how: GateContext, tmp_path: Path) -> None:
     branch(project, SLOW)
     profiles = Profiles(folder=tmp_path / "profiles")
     result = with_reasons(run([budget()], how), how, profiles)
@@ -200,19 +217,23 @@ def test_what_a_library_takes_is_said_of_the_function_of_the_project_that_asked(
 
 
 def test_profiles_of_commits_are_kept_and_not_measured_again(
-    project: Project, how: How, tmp_path: Path, gauges: type[WrittenGauge], monkeypatch: pytest.MonkeyPatch
+    project: Project,
+    how: GateContext,
+    tmp_path: Path,
+    gauges: type[WrittenGauge],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from support.records import MACHINE
 
-    from hotloop.lab.gate import explain
+    from hotloop.lab.gate import gate
 
-    monkeypatch.setattr(explain, "machine", lambda: MACHINE)
+    monkeypatch.setattr(gate, "machine", lambda: MACHINE)
     profiles = Profiles(folder=tmp_path / "profiles")
     place = how.places.at("main")
     first, second = profiles.of(budget(), place), profiles.of(budget(), place)
     assert [do for _, do in gauges.asked] == ["profile"]
     assert first.stacks == second.stacks
-    monkeypatch.setattr(explain, "machine", lambda: {**MACHINE, "fingerprint": "ffff"})
+    monkeypatch.setattr(gate, "machine", lambda: {**MACHINE, "fingerprint": "ffff"})
     assert profiles.of(budget(), place).stacks != first.stacks
 
 
@@ -223,8 +244,8 @@ def test_the_commit_that_did_it_is_found_and_what_does_not_build_is_skipped(
     commits = branch(project, *texts[:9], f"{texts[9]}broken\n", *texts[10:])
     said: list[str] = []
     build = "! grep -q broken env.py"
-    with Places(project.root, build=build, say=lambda words: None) as places:
-        how = How(places=places, today=TODAY)
+    with Checkouts(project.root, build=build, say=lambda words: None) as places:
+        how = GateContext(places=places, today=TODAY)
         found = bisect(budget(), how, Profiles(folder=tmp_path / "profiles"), say=said.append)
         assert places.builds <= 6
     assert found.suspects == ((commits[12], "next"),)
@@ -233,12 +254,12 @@ def test_the_commit_that_did_it_is_found_and_what_does_not_build_is_skipped(
     assert kept == {step.commit[:12] for step in found.steps if step.told != "skip"}
 
 
-def test_what_is_held_against_no_commit_cannot_be_bisected(how: How, tmp_path: Path) -> None:
+def test_what_is_held_against_no_commit_cannot_be_bisected(how: GateContext, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="budget b is held against no commit"):
         bisect(budget(limit=1), how, Profiles(folder=tmp_path), say=lambda words: None)
 
 
-def test_earlier_records_of_a_budget_are_its_trend(how: How, tmp_path: Path) -> None:
+def test_earlier_records_of_a_budget_are_its_trend(how: GateContext, tmp_path: Path) -> None:
     for number in range(3):
         record = gated(how, limit=100 + number, enforce=False).record
         assert record is not None
@@ -248,14 +269,14 @@ def test_earlier_records_of_a_budget_are_its_trend(how: How, tmp_path: Path) -> 
     assert [round(each, 2) for each in distances if each is not None] == [-1.0, -0.98, -0.96]
 
 
-def test_a_commit_that_is_asked_for_twice_is_built_once(project: Project, how: How) -> None:
+def test_a_commit_that_is_asked_for_twice_is_built_once(project: Project, how: GateContext) -> None:
     branch(project, SLOW)
     assert against_of(budget(), how) == against_of(budget(), how)
     assert how.places.builds == 1
 
 
 def test_a_target_is_measured_once_for_all_its_budgets(
-    project: Project, how: How, gauges: type[WrittenGauge]
+    project: Project, how: GateContext, gauges: type[WrittenGauge]
 ) -> None:
     speed = budget(metric="env_steps_per_s", limit=1e6, max_change=None, against=None)
     goal = replace(speed, name="goal", limit=1e9, enforce=False)
@@ -274,7 +295,7 @@ def test_a_target_is_measured_once_for_all_its_budgets(
 
 
 def test_an_absolute_budget_reads_what_a_relative_one_measured_in_turns(
-    project: Project, how: How, gauges: type[WrittenGauge]
+    project: Project, how: GateContext, gauges: type[WrittenGauge]
 ) -> None:
     branch(project, f"# a comment\n{ENV}")
     absolute = budget(name="floor", metric="phase:move", limit=1e6, max_change=None, against=None)
@@ -285,7 +306,7 @@ def test_an_absolute_budget_reads_what_a_relative_one_measured_in_turns(
 
 
 def test_budgets_that_were_removed_or_loosened_since_the_branch_was_left_are_named(
-    project: Project, how: How
+    project: Project, how: GateContext
 ) -> None:
     written = '[budget.{0}]\ntarget = "env.py:make"\nmetric = "env_steps_per_s"\nlimit = {1}\n'
     toml = project.root / "hotloop.toml"

@@ -16,8 +16,8 @@ from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ra
 from hotloop.core.record.record import Record
 from hotloop.lab.gate import measure
 from hotloop.lab.gate.gate import Row, run
-from hotloop.lab.gate.measure import How, inside, printed
-from hotloop.lab.gate.places import Place, Places
+from hotloop.lab.gate.measure import GateContext, inside, printed
+from hotloop.lab.gate.places import Checkouts, Place
 from hotloop.lab.programs.launch import Program
 from hotloop.stats.summary import with_metrics
 
@@ -52,8 +52,8 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
 
 
 def gated(budget: Budget, **how: Any) -> tuple[Row, Held]:
-    with Places(Path.cwd(), say=lambda words: None) as places:
-        row = run([budget], How(places=places, today=date(2026, 6, 1), **how)).rows[0]
+    with Checkouts(Path.cwd(), say=lambda words: None) as places:
+        row = run([budget], GateContext(places=places, today=date(2026, 6, 1), **how)).rows[0]
     assert row.record is not None, row.error
     assert row.record.held is not None
     return row, row.record.held
@@ -130,5 +130,5 @@ def test_a_program_that_is_interrupted_interrupts_the_gate(
 ) -> None:
     monkeypatch.setattr(measure.program_bench, "bench", lambda *_, **__: replace(BENCH, partial=True))
     held = Budget(name="b", target="-- sleep 1", metric="runs_per_s", limit=1.0)
-    with Places(project.root, say=lambda _: None) as places, pytest.raises(KeyboardInterrupt):
-        run([held], How(places=places, today=date(2026, 1, 1)))
+    with Checkouts(project.root, say=lambda _: None) as places, pytest.raises(KeyboardInterrupt):
+        run([held], GateContext(places=places, today=date(2026, 1, 1)))

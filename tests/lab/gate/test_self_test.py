@@ -6,9 +6,9 @@ import pytest
 
 from hotloop.core.record.checks import Held
 from hotloop.judge import judge
+from hotloop.lab.gate.init import planted, self_test
 from hotloop.lab.gate.measure import COUNTED
-from hotloop.lab.gate.places import Places
-from hotloop.lab.gate.self_test import planted, self_test
+from hotloop.lab.gate.places import Checkouts
 
 BY_COUNT = [case for case in planted() if case.metric == COUNTED]
 
@@ -32,7 +32,7 @@ def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Places, "at", lambda places, ref: places.tree())
+    monkeypatch.setattr(Checkouts, "at", lambda places, ref: places.tree())
 
 
 @pytest.mark.usefixtures("gauges")

@@ -16,8 +16,7 @@ from hotloop.envs.trust import called_by
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.sim import foreign
-from hotloop.lab.sim.games import counted_games
-from hotloop.lab.sim.robin import round_robin
+from hotloop.lab.sim.games import counted_games, round_robin
 from hotloop.lab.sim.seated import GameOver, Seated, as_game
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
 from hotloop.report import markdown

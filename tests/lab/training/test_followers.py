@@ -11,7 +11,7 @@ from support.cluster import two_raylets
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import SetupError
 from hotloop.lab.on_ray import Node
-from hotloop.lab.training.followers import Others, Tasks, address_seen_by
+from hotloop.lab.training.ranks import OtherRanks, RayRanks, address_seen_by
 from hotloop.train.processes.ranks import Ranks
 
 
@@ -41,9 +41,9 @@ class InlineRay:
         self.cancelled.append(task)
 
 
-def tasks_of(size: int, cores: int = 1, *, became: Sequence[Any] = ()) -> Tasks:
+def tasks_of(size: int, cores: int = 1, *, became: Sequence[Any] = ()) -> RayRanks:
     nodes = [Node(id=name, host=name, fingerprint="", cores=3, versions={}) for name in ("a", "b")]
-    made = Tasks(size, SimpleNamespace(ray=InlineRay(), nodes=nodes), LOCAL, cores=cores)  # type: ignore[arg-type]
+    made = RayRanks(size, SimpleNamespace(ray=InlineRay(), nodes=nodes), LOCAL, cores=cores)  # type: ignore[arg-type]
     made.tasks = list(became)
     return made
 
@@ -96,7 +96,7 @@ def test_those_that_ended_when_they_were_told_are_not_lost() -> None:
 
 
 def test_who_torchrun_started_is_watched_by_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Others(2).dead() == ""
+    assert OtherRanks(2).dead() == ""
 
 
 def test_the_way_to_another_machine_tells_this_ones_address() -> None:

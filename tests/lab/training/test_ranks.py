@@ -13,8 +13,7 @@ import torch.distributed as dist
 from hotloop.core.clock import now_ns
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
-from hotloop.lab.training.followers import Processes
-from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
+from hotloop.lab.training.ranks import Processes, added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
 from hotloop.train.processes.ranks import STRIDE, RankLostError, Ranks

@@ -19,9 +19,8 @@ from hotloop.options.gate import GateOptions
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
-    from hotloop.lab.gate.explain import Profiles
-    from hotloop.lab.gate.gate import Result, Row
-    from hotloop.lab.gate.measure import How
+    from hotloop.lab.gate.gate import Profiles, Result, Row
+    from hotloop.lab.gate.measure import GateContext
     from hotloop.report.kinds.gate import Shown
     from hotloop.report.section import Section, Sections
 
@@ -71,16 +70,17 @@ def listed(budgets: "Sequence[Budget]") -> int:
 def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options: GateOptions) -> int:
     """Measure, explain, bisect; keep and tell."""
     from hotloop.lab.gate.bisect import refuse_changes
-    from hotloop.lab.gate.explain import Profiles
-    from hotloop.lab.gate.gate import run, weaker, with_reasons
-    from hotloop.lab.gate.measure import How
-    from hotloop.lab.gate.places import Places
+    from hotloop.lab.gate.gate import Profiles, run, weaker, with_reasons
+    from hotloop.lab.gate.measure import GateContext
+    from hotloop.lab.gate.places import Checkouts
 
     profiles = Profiles(folder=folder / "profiles")
-    with Places(Path.cwd(), build=options.build, say=remark) as places:
+    with Checkouts(Path.cwd(), build=options.build, say=remark) as places:
         if options.bisect:
             refuse_changes(places)
-        how = How(places=places, today=utc_now().date(), unlike=options.unlike, seconds=options.budget)
+        how = GateContext(
+            places=places, today=utc_now().date(), unlike=options.unlike, seconds=options.budget
+        )
         with bar("gate") as progress, stdout_kept_clean():
             result = run(budgets, how, progress, say=remark)
             if options.bisect or not options.no_explain:
@@ -108,7 +108,7 @@ def kept_row(row: "Row", folder: Path) -> "Row":
     return replace(row, record=record, code=ExitCode(record.exit_code))
 
 
-def bisected(result: "Result", how: "How", profiles: "Profiles") -> "Sections":
+def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sections":
     """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
     from hotloop.lab.gate.bisect import bisect
     from hotloop.report.kinds.gate import bisected as sections
@@ -191,7 +191,7 @@ def begun(target: str, words: list[str] | None) -> int:
 
 def tested(*, as_json: bool) -> int:
     """Plant what the gate must see, and say whether it did."""
-    from hotloop.lab.gate.self_test import self_test
+    from hotloop.lab.gate.init import self_test
 
     with bar("self-test") as progress, stdout_kept_clean():
         cases = self_test(progress)

@@ -127,7 +127,7 @@ def sim_on(target: Target, asked: "SimSettings", options: SimOptions) -> int:
 
 def rate_players(target: Target, options: SimOptions) -> int:
     """Let players meet in both seats, and rate them."""
-    from hotloop.lab.sim.robin import round_robin
+    from hotloop.lab.sim.games import round_robin
 
     make_room(options.output)
     lists = options.round_robin or []

@@ -31,31 +31,22 @@ from hotloop.core.time_tree import TimeTree
 from hotloop.judge.slopes import Trial
 from hotloop.lab.programs.launch import Launcher, Program
 
+# Names a folder, as an environment variable: loops inside delay their parts and write what they saw
 SWITCH = "HOTLOOP_CAUSAL"
-"""Names a folder, as an environment variable: loops inside delay their parts and write what they saw."""
 
-BLOCK = 6
-"""Updates of a block, of which the first is let by: what was queued before is done in it."""
+BLOCK = 6  # Updates of a block, of which the first is let by: what was queued before is done in it
+FIRST = 8  # Updates in which the parts are learnt
 
-FIRST = 8
-"""Updates in which the parts are learnt."""
-
+# Of an update's time that is added to it: little, since what is hidden comes out where much is added
 DOSE = 0.2
-"""Of an update's time that is added to it: little, since what is hidden comes out where much is added."""
 
-SHORTEST_NS = 200_000
-"""Of one delay; of what is called more often, every so many calls have one."""
-
-SMALLEST = 0.02
-"""Of the time of an update, from which on a part is tried."""
+SHORTEST_NS = 200_000  # Of one delay; of what is called more often, every so many calls have one
+SMALLEST = 0.02  # Of the time of an update, from which on a part is tried
 
 MOST_PARTS = 8
 
-TURNS = 24
-"""With a delay, of each part, that an interval wants on a machine that is not quiet."""
-
-Totals = Mapping[str, tuple[int, int]]
-"""Name of a part to calls and ns."""
+TURNS = 24  # With a delay, of each part, that an interval wants on a machine that is not quiet
+Totals = Mapping[str, tuple[int, int]]  # Name of a part to calls and ns
 
 
 class Delays:
@@ -102,13 +93,10 @@ class Block:
     """Some updates with a delay in one part, or in none."""
 
     part: str | None
-    wall_ns: tuple[int, ...]
-    """Of each update."""
-    unqueued_ns: tuple[int, ...]
-    """The same without waiting for a core."""
+    wall_ns: tuple[int, ...]  # Of each update
+    unqueued_ns: tuple[int, ...]  # The same without waiting for a core
     inserted_ns: tuple[int, ...]
-    own_ns: dict[str, float]
-    """Of every part, in one update on average."""
+    own_ns: dict[str, float]  # Of every part, in one update on average
 
 
 @dataclass(slots=True)
@@ -121,10 +109,9 @@ class Experiment:
     read: Callable[[], Totals] = lambda: totals(spans.tree())
     seed: int | None = None
     blocks: list[Block] = field(default_factory=list)
-    parts: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Of an update: calls and ns."""
+    parts: dict[str, tuple[float, float]] = field(default_factory=dict)  # Of an update: calls and ns
+    # When each update of the block ended; what had been waited for a core and inserted by then
     _ends: list[tuple[int, int, int]] = field(default_factory=list)
-    """When each update of the block ended; what had been waited for a core and inserted by then."""
     _order: Iterator[str | None] | None = None
     _own: "Own" = field(default_factory=lambda: Own({}))
     _update_ns: float = 0.0
@@ -257,7 +244,7 @@ def trial(block: Block, base: Block) -> Trial:
 
 
 def from_environment() -> Experiment | None:
-    """The experiment that whoever started this process asks for; None where nobody does."""
+    """Read the causal experiment from the environment; None if it is not set."""
     return Experiment() if os.environ.get(SWITCH) else None
 
 

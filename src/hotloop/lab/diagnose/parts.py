@@ -17,8 +17,7 @@ from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Opener
 
-UPDATE_NS = 10_000_000
-"""What a stretch of calls takes that counts as one update."""
+UPDATE_NS = 10_000_000  # What a stretch of calls takes that counts as one update
 
 LONGEST_NS = 60_000_000_000
 

@@ -10,9 +10,9 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
 from hotloop.core.record.record import Record
 from hotloop.lab.compare.commits import Say
-from hotloop.lab.gate.explain import Profiles
-from hotloop.lab.gate.measure import Against, How, against_of, held_against
-from hotloop.lab.gate.places import Gauges, Places
+from hotloop.lab.gate.gate import Profiles
+from hotloop.lab.gate.measure import Against, GateContext, against_of, held_against
+from hotloop.lab.gate.places import Checkouts, Measurers
 
 Told = Literal["good", "bad", "skip"]
 
@@ -30,8 +30,8 @@ class Step:
 class Found:
     """What a search came to."""
 
+    # Hash and subject of the commits that may have done it, the oldest first; one where it is known
     suspects: tuple[tuple[str, str], ...]
-    """Hash and subject of the commits that may have done it, the oldest first; one where it is known."""
     steps: tuple[Step, ...]
 
 
@@ -39,15 +39,11 @@ class Found:
 class Search:
     """A range that shrinks: the first commit is good, the last is bad, what is between is not known."""
 
-    commits: Sequence[str]
-    """From the first after the good one to the bad one, the oldest first."""
-    low: int = -1
-    """The last that is known to be good."""
-    high: int = field(init=False)
-    """The first that is known to be bad."""
+    commits: Sequence[str]  # From the first after the good one to the bad one, the oldest first
+    low: int = -1  # The last that is known to be good
+    high: int = field(init=False)  # The first that is known to be bad
     skipped: set[int] = field(default_factory=set)
-    hints: list[int] = field(default_factory=list)
-    """To be tried before the middle."""
+    hints: list[int] = field(default_factory=list)  # To be tried before the middle
 
     def __post_init__(self) -> None:
         self.high = len(self.commits) - 1
@@ -99,7 +95,7 @@ def search(
 
 def bisect(
     budget: Budget,
-    how: How,
+    how: GateContext,
     profiles: Profiles,
     progress: Progress = silent,
     *,
@@ -118,7 +114,7 @@ def bisect(
     def subject(commit: str) -> str:
         return git(folder, "log", "-1", "--format=%s", commit) or ""
 
-    with Gauges(budget.measured) as gauges:  # the good one is opened once for all
+    with Measurers(budget.measured) as gauges:  # the good one is opened once for all
 
         def tried(commit: str) -> Step:
             trial = Trial(budget=budget, how=by_speed, against=against, gauges=gauges, profiles=profiles)
@@ -129,13 +125,13 @@ def bisect(
         return search(commits, tried, subject, hint)
 
 
-def refuse_changes(places: Places) -> None:
-    """Refuse what nobody could find in a commit."""
+def refuse_changes(places: Checkouts) -> None:
+    """Raise InputError if the working tree has uncommitted changes."""
     if places.tree().commit.dirty:
         raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
 
 
-def between(how: How, good: str, bad: str) -> list[str]:
+def between(how: GateContext, good: str, bad: str) -> list[str]:
     """The commits after one up to another, the oldest first, along the line of first parents."""
     found = git(how.places.project, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
     return (found or "").split()
@@ -146,9 +142,9 @@ class Trial:
     """What every commit is held against, and by what."""
 
     budget: Budget
-    how: How
+    how: GateContext
     against: Against
-    gauges: Gauges
+    gauges: Measurers
     profiles: Profiles
 
 
@@ -160,11 +156,11 @@ def try_one(trial: Trial, commit: str, progress: Progress) -> Step:
     except HotloopError as error:
         return Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
     keep_profile(trial.budget, trial.profiles, trial.how, commit)
-    told, why = told_by(record)
+    told, why = verdict_of(record)
     return Step(commit=commit, told=told, why=why)
 
 
-def keep_profile(budget: Budget, profiles: Profiles, how: How, commit: str) -> None:
+def keep_profile(budget: Budget, profiles: Profiles, how: GateContext, commit: str) -> None:
     """Keep the profile of a commit that is built anyway; a fault of it decides nothing."""
     try:
         profiles.of(budget, how.places.at(commit))
@@ -172,7 +168,7 @@ def keep_profile(budget: Budget, profiles: Profiles, how: How, commit: str) -> N
         return
 
 
-def told_by(record: Record) -> tuple[Told, str]:
+def verdict_of(record: Record) -> tuple[Told, str]:
     held = record.held
     assert held is not None
     change = f"{held.change.value:+.1%}; " if held.change else ""

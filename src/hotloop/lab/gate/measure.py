@@ -30,7 +30,7 @@ from hotloop.judge.gate import (
 )
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
-from hotloop.lab.gate.places import Gauge, Gauges, Place, Places, Taken
+from hotloop.lab.gate.places import Checkouts, Measurers, Place, RemoteMeasurer, Taken
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as program_bench
 from hotloop.lab.programs import compare as program_compare
@@ -45,17 +45,14 @@ KIND = "gate"
 SPEEDS = ("env_steps_per_s", "agent_steps_per_s")
 COUNTED = "instructions_per_env_step"
 
-LOOKS, PROCESSES = 6, 3
-"""Pairs of looks at the phases, and of processes whose memory is read."""
+LOOKS, PROCESSES = 6, 3  # Pairs of looks at the phases, and of processes whose memory is read
+ROUNDS = 12  # Of a speed that is measured alone
 
-ROUNDS = 12
-"""Of a speed that is measured alone."""
-
+# How many times as long each further run may take, and how many times as long as the first at most
 LONGER, LONGEST = 3, 9
-"""How many times as long each further run may take, and how many times as long as the first at most."""
 
+# What stands after the name of a metric that a program prints
 NUMBER = r"\s*[=:]\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)"
-"""What stands after the name of a metric that a program prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +62,7 @@ class Against:
     name: str
     place: Place | None = None
     record: Record | None = None
-    doubt: str | None = None
-    """Why there is nothing."""
+    doubt: str | None = None  # Why there is nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +77,16 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class GateContext:
     """How budgets are measured."""
 
-    places: Places
+    places: Checkouts
     today: date
-    unlike: bool = False
-    """Whether the two may answer differently: then only their speed is compared."""
-    seconds: float = 6.0
-    """That one run of a comparison may take."""
+    unlike: bool = False  # Whether the two may answer differently: then only their speed is compared
+    seconds: float = 6.0  # That one run of a comparison may take
 
 
-def against_of(budget: Budget, how: How) -> Against | None:
+def against_of(budget: Budget, how: GateContext) -> Against | None:
     """What a budget is relative to; None where its limit is absolute.
 
     A branch means where it was left: what others did on it since is not held against anybody here.
@@ -130,7 +124,7 @@ def commit_of(folder: Path, word: str) -> str | None:
     return sha and (git(folder, "merge-base", sha, "HEAD") or sha)
 
 
-def not_itself(places: Places, sha: str) -> str | None:
+def not_itself(places: Checkouts, sha: str) -> str | None:
     """The commit, or the one before where it is what lies here, unchanged: nothing is its own baseline."""
     tree = places.tree()
     if sha != tree.commit.sha or tree.commit.dirty:
@@ -138,7 +132,9 @@ def not_itself(places: Places, sha: str) -> str | None:
     return git(places.project, "rev-parse", "--verify", "--quiet", f"{sha}^1")
 
 
-def gauged(budget: Budget, how: How, gauges: Gauges, progress: Progress = silent) -> Record:
+def measure_budget(
+    budget: Budget, how: GateContext, gauges: Measurers, progress: Progress = silent
+) -> Record:
     """Measure for a budget, as often as it takes, and judge: the record is of the last run.
 
     What `gauges` measured for another budget of the target already is not measured again.
@@ -148,25 +144,25 @@ def gauged(budget: Budget, how: How, gauges: Gauges, progress: Progress = silent
 
 def held_against(
     budget: Budget,
-    how: How,
+    how: GateContext,
     against: Against | None,
     now: Place,
-    gauges: Gauges,
+    gauges: Measurers,
     progress: Progress = silent,
 ) -> Record:
     """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
     runs: list[Held] = []
     missing = against is not None and against.doubt is not None  # which no further run would find
     while not runs or (needs_another(runs) and not missing):
-        asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
+        asked = Measurement(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
         measured = measure(asked, progress)
-        runs.append(held_by(budget, how, against, measured))
+        runs.append(check_budget(budget, how, against, measured))
     held, created = settle(runs), utc_now().isoformat(timespec="seconds")
     kept = replace(measured.record, kind=KIND, label=budget.name, held=held, created=created)
     return judge(with_metrics(kept))
 
 
-def held_by(budget: Budget, how: How, against: Against | None, measured: Measured) -> Held:
+def check_budget(budget: Budget, how: GateContext, against: Against | None, measured: Measured) -> Held:
     """One measurement held against its budget."""
     comparison = measured.comparison
     held = hold(
@@ -183,16 +179,15 @@ def held_by(budget: Budget, how: How, against: Against | None, measured: Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Measurement:
     """One measurement that is to be made."""
 
     budget: Budget
-    how: How
+    how: GateContext
     against: Against | None
     now: Place
-    gauges: Gauges
-    run: int
-    """How often it was measured before."""
+    gauges: Measurers
+    run: int  # How often it was measured before
 
     @property
     def then(self) -> Place | None:
@@ -205,7 +200,7 @@ class Asking:
         return Plan(band=band_of(self.budget), budget_ns=round(seconds * 1e9))
 
 
-def measure(asking: Asking, progress: Progress = silent) -> Measured:
+def measure(asking: Measurement, progress: Progress = silent) -> Measured:
     """One measurement, or what another budget of the same target had measured of it."""
     then = turns_with(asking)
     taken = take(asking, then, progress)
@@ -218,7 +213,7 @@ def measure(asking: Asking, progress: Progress = silent) -> Measured:
     return of_looks(asking, taken)
 
 
-def turns_with(asking: Asking) -> Place | None:
+def turns_with(asking: Measurement) -> Place | None:
     """What is measured in turns with the present code: the budget's commit, or another budget's."""
     if asking.then is not None or (asking.against and asking.against.record):
         return asking.then
@@ -234,7 +229,7 @@ def kind_of(budget: Budget) -> str:
     return budget.metric if budget.metric in (MEMORY, COUNTED) else "phases"
 
 
-def take(asking: Asking, then: Place | None, progress: Progress) -> Taken:
+def take(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
     """Measure by what the metric needs, once for all budgets of the target."""
     kind, gauges = kind_of(asking.budget), asking.gauges
     key = kind, asking.now.folder, then and then.folder, asking.run
@@ -245,7 +240,7 @@ def take(asking: Asking, then: Place | None, progress: Progress) -> Taken:
     return gauges.taken[key]
 
 
-def take_anew(asking: Asking, then: Place | None, progress: Progress) -> Taken:
+def take_anew(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
     budget, kind = asking.budget, kind_of(asking.budget)
     if budget.program is not None:
         return Taken(ours=[program_runs(asking, then, progress)])
@@ -253,10 +248,10 @@ def take_anew(asking: Asking, then: Place | None, progress: Progress) -> Taken:
         return in_turns(asking, then, progress)
     if kind == "speed":
         return Taken(ours=[asking.gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
-    return by_processes(asking, then) if budget.metric == MEMORY else by_looks(asking, then)
+    return by_processes(asking, then) if budget.metric == MEMORY else measure_alternating(asking, then)
 
 
-def of_speed(asking: Asking, then: Place | None, taken: Taken) -> Measured:
+def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
     """The speed of the present code, and its comparison where the budget is relative to a commit."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
@@ -265,7 +260,7 @@ def of_speed(asking: Asking, then: Place | None, taken: Taken) -> Measured:
     if asking.then is None:
         return Measured(record=replace(record, comparisons=()), now=speeds)
     found = record.comparisons[0]
-    return Measured(record=record, now=speeds, comparison=found, doubt=doubt_of(found))
+    return Measured(record=record, now=speeds, comparison=found, doubt=inconclusive_reason(found))
 
 
 def turned_speeds(budget: Budget, taken: Taken) -> tuple[float, ...]:
@@ -275,7 +270,7 @@ def turned_speeds(budget: Budget, taken: Taken) -> tuple[float, ...]:
     return tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
 
 
-def of_looks(asking: Asking, taken: Taken) -> Measured:
+def of_looks(asking: Measurement, taken: Taken) -> Measured:
     """What was looked at, counted or kept in memory, beside what the budget is relative to."""
     budget, ours, theirs = asking.budget, taken.ours, taken.theirs
     if asking.then is None:
@@ -293,7 +288,7 @@ def with_baseline(budget: Budget, against: Against | None, records: Sequence[Rec
         return Measured(record=last, now=now)
     if budget.metric in SPEEDS:
         compared = compare_stored(kept, last, band=band_of(budget))
-        return Measured(record=last, now=now, comparison=compared, doubt=doubt_of(compared))
+        return Measured(record=last, now=now, comparison=compared, doubt=inconclusive_reason(compared))
     if kept.machine["fingerprint"] != last.machine["fingerprint"]:
         return Measured(record=last, now=now, doubt="the baseline is of another machine: keep one of this")
     then = values_of(budget, kept)
@@ -306,7 +301,7 @@ def band_of(budget: Budget) -> float:
     return change / (1 - change)
 
 
-def doubt_of(comparison: Comparison) -> str | None:
+def inconclusive_reason(comparison: Comparison) -> str | None:
     """Why a comparison's interval must not be read, where it says something; it says so by itself else."""
     if comparison.ratio is None:
         return comparison.why
@@ -314,7 +309,7 @@ def doubt_of(comparison: Comparison) -> str | None:
     return comparison.why if said != "cannot tell" and comparison.outcome == "cannot tell" else None
 
 
-def in_turns(asking: Asking, then: Place, progress: Progress) -> Taken:
+def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
     """The speed of two places, in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
@@ -326,10 +321,10 @@ def in_turns(asking: Asking, then: Place, progress: Progress) -> Taken:
     return Taken(ours=[record])
 
 
-def by_looks(asking: Asking, then: Place | None) -> Taken:
+def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
     """What is counted, or where the time goes: over the same stretch, a look at each in turn.
 
-    What is counted once more is counted by other processes, whose memory lies elsewhere.
+    Repeat instruction counts in new processes so that memory layout varies.
     """
     kind = kind_of(asking.budget)
     counted = kind == COUNTED
@@ -365,18 +360,18 @@ def in_pairs(budget: Budget, ours: Sequence[Record], theirs: Sequence[Record]) -
     return Measured(record=ours[-1], now=now, then=then)
 
 
-def by_processes(asking: Asking, then: Place | None) -> Taken:
+def by_processes(asking: Measurement, then: Place | None) -> Taken:
     """The memory of processes of their own, one after another in turns."""
     taken: list[list[Record]] = [[], []]
     for _ in range(PROCESSES):
         for place, records in zip((asking.now, then), taken, strict=True):
             if place is not None:
-                with Gauge(place, asking.budget.measured) as gauge:
+                with RemoteMeasurer(place, asking.budget.measured) as gauge:
                     records.append(gauge.measure("bench", count=FEWEST))
     return Taken(ours=taken[0], theirs=taken[1])
 
 
-def program_runs(asking: Asking, then: Place | None, progress: Progress) -> Record:
+def program_runs(asking: Measurement, then: Place | None, progress: Progress) -> Record:
     """Whole runs of a program, in turns with the same at the other place."""
     program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
@@ -389,7 +384,7 @@ def program_runs(asking: Asking, then: Place | None, progress: Progress) -> Reco
     return record
 
 
-def of_program(asking: Asking, then: Place | None, taken: Taken) -> Measured:
+def of_program(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
     """What the runs of a program took or printed."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
@@ -400,8 +395,8 @@ def of_program(asking: Asking, then: Place | None, taken: Taken) -> Measured:
         return Measured(record=replace(record, comparisons=()), now=b)
     found = record.comparisons[0]
     if budget.kind.more_is_better:
-        return Measured(record=record, now=b, comparison=found, doubt=doubt_of(found))
-    doubt = None if budget.metric == MEMORY else doubt_of(found)
+        return Measured(record=record, now=b, comparison=found, doubt=inconclusive_reason(found))
+    doubt = None if budget.metric == MEMORY else inconclusive_reason(found)
     return Measured(record=record, now=b, then=a, doubt=doubt)
 
 

@@ -34,6 +34,8 @@ from hotloop.lab.compare.present import TREE
 from hotloop.lab.measure.stepping import Garbage
 from hotloop.stats.summary import with_metrics
 
+BRANCHES = ("main", "master", "trunk", "develop")
+
 GAUGE = Path(__file__).parents[1] / "workers" / "gauge.py"
 
 
@@ -44,10 +46,8 @@ class Place:
     commit: Commit
     folder: Path
     python: Path
-    environment: Mapping[str, str]
-    """For what measures it with Hotloop."""
-    bare: Mapping[str, str]
-    """For what knows nothing of Hotloop."""
+    environment: Mapping[str, str]  # For what measures it with Hotloop
+    bare: Mapping[str, str]  # For what knows nothing of Hotloop
     is_tree: bool = False
 
     @property
@@ -73,7 +73,7 @@ class Place:
         )
 
 
-class Places:
+class Checkouts:
     """The working tree of a project and commits of it; each commit is built once, and gone at the end."""
 
     def __init__(self, project: Path, *, build: str | None = None, say: Say) -> None:
@@ -122,6 +122,16 @@ class Places:
         return self._built[commit.sha]
 
 
+def branch_of(folder: Path) -> str | None:
+    """The branch that others are merged into, by the remote's word or by its usual names."""
+    remote = git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if remote:
+        return remote.removeprefix("origin/")
+    known = (git(folder, "branch", "--format=%(refname:short)") or "").split()
+    current = git(folder, "branch", "--show-current") or None
+    return next((name for name in BRANCHES if name in known), current)
+
+
 def built(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
     """A checkout with the Python that measures it: its own where it has Hotloop, else the present one."""
     own = python_of(folder)
@@ -136,7 +146,7 @@ def built(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
     )
 
 
-class Gauge(Worker):
+class RemoteMeasurer(Worker):
     """A process that measures a target at a place; workers/gauge.py is what it runs."""
 
     def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
@@ -171,26 +181,26 @@ class Taken:
     """What one measurement left, which budgets read."""
 
     ours: Sequence[Record]
+    # Of the other place, where it was not measured in turns with ours in one record
     theirs: Sequence[Record] = ()
-    """Of the other place, where it was not measured in turns with ours in one record."""
 
 
-class Gauges:
+class Measurers:
     """What measures one target for all its budgets, and what it measured; open from one run to the next."""
 
     def __init__(self, target: Target) -> None:
         self._target, self._stack = target, ExitStack()
-        self._open: dict[tuple[Path, str], Gauge] = {}
+        self._open: dict[tuple[Path, str], RemoteMeasurer] = {}
+        # By what was measured, where, in turns with what, and how often before
         self.taken: dict[tuple[object, ...], Taken] = {}
-        """By what was measured, where, in turns with what, and how often before."""
+        # By what was measured: the commit that took turns with the present code
         self.turns: dict[str, Place] = {}
-        """By what was measured: the commit that took turns with the present code."""
 
-    def at(self, place: Place, kind: str) -> Gauge:
+    def at(self, place: Place, kind: str) -> RemoteMeasurer:
         """The process that measures one kind of thing at a place."""
         key = place.folder, kind
         if key not in self._open:
-            self._open[key] = self._stack.enter_context(Gauge(place, self._target))
+            self._open[key] = self._stack.enter_context(RemoteMeasurer(place, self._target))
         return self._open[key]
 
     def restart(self) -> None:

@@ -19,24 +19,17 @@ from hotloop.core.process.worker import end_group, start
 
 LAUNCHER = Path(__file__).parents[1] / "workers" / "launcher.py"
 
-END_S = 2.0
-"""For a program to end by itself, once it is interrupted."""
-
-PATIENCE_S = 3.0
-"""For the launcher to end after its program."""
-
-SETTLE_S = 30.0
-"""For what a program leaves behind to stop using CPU; the program's time includes it."""
-
-MOST_NAMED = 3
-"""Processes that a notice names."""
+END_S = 2.0  # For a program to end by itself, once it is interrupted
+PATIENCE_S = 3.0  # For the launcher to end after its program
+SETTLE_S = 30.0  # For what a program leaves behind to stop using CPU; the program's time includes it
+MOST_NAMED = 3  # Processes that a notice names
 
 LAST_CHARACTERS = 300
 
 ENDED = "what runs the programs has ended: run it again"
 
+# In what Python says of a script that starts processes as soon as it is imported
 UNGUARDED = "finished its bootstrapping phase"
-"""In what Python says of a script that starts processes as soon as it is imported."""
 
 NOT_STARTED = "it cannot be started"
 
@@ -70,8 +63,7 @@ class Orphan:
 
     pid: int
     command: str
-    is_busy: bool
-    """Whether it still used CPU when it was no longer waited for."""
+    is_busy: bool  # Whether it still used CPU when it was no longer waited for
 
     @property
     def name(self) -> str:
@@ -83,12 +75,9 @@ class Run:
     """One run of a program, from its start to its end."""
 
     wall_ns: int
-    cpu_ns: int
-    """Of it, its children and its orphans, user and system."""
-    rss_peak_bytes: int
-    """Of the largest of them."""
-    printed: str
-    """On stdout, then on stderr."""
+    cpu_ns: int  # Of it, its children and its orphans, user and system
+    rss_peak_bytes: int  # Of the largest of them
+    printed: str  # On stdout, then on stderr
 
 
 class Launcher:
@@ -97,8 +86,8 @@ class Launcher:
     def __init__(self, *, settle_s: float = SETTLE_S, end_s: float = END_S) -> None:
         self._settle_s, self._end_s = settle_s, end_s
         self._room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        # What the runs left behind asleep, by program and command line
         self.orphans: dict[tuple[str, str], Orphan] = {}
-        """What the runs left behind asleep, by program and command line."""
         self._process = start(
             [sys.executable, "-I", "-S", str(LAUNCHER)],
             stdin=subprocess.PIPE,

@@ -20,8 +20,7 @@ class Metric:
 
     name: str
     pattern: re.Pattern[str]
-    less_is_better: bool = False
-    """Whether it is a time rather than a speed."""
+    less_is_better: bool = False  # Whether it is a time rather than a speed
 
     @property
     def headline(self) -> str:

@@ -1,33 +1,174 @@
 """Profile of a program: once clean, once watched, and once more for each probe that looks by itself."""
 
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
 from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.profile import Finding, Phase
+from hotloop.core.record.profile import Finding, Phase, Table
 from hotloop.core.record.record import RUNS_PER_S, Record
+from hotloop.core.record.stacks import Stack
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs import within
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder
-from hotloop.lab.programs.spy import Spy
-from hotloop.lab.programs.watch import Outside
 from hotloop.probes import pyspy
 from hotloop.probes import samples as sampling
-from hotloop.probes.resources import used
+from hotloop.probes._outside import RATE, OutsideSampler
+from hotloop.probes.pyspy import OURS
+from hotloop.probes.resources import EVERY_S, Sample, describe, reader, used
+from hotloop.probes.samples import FEWEST, OUTSIDE, Seen
+from hotloop.probes.threads import BUSY_SHARE
 
-ALWAYS = ("samples", "resources")
-"""What looks in the watched pass whether or not it is asked for."""
+FIND_EVERY_S = 0.02  # Between two looks for the first Python process
+COVERED = 0.8  # Share of the program's time that py-spy must have looked; it takes a moment to begin
 
+TOO_SHORT = Obstacle(
+    why="py-spy saw too little of the program", remedy="profile a run of at least several seconds"
+)
+
+
+class Spy:
+    """Waits in a thread until a Python process of the program is ready, and has py-spy sample it."""
+
+    def __init__(self, room: Path) -> None:
+        self._room = room
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hotloop-spy", daemon=True)
+        self._counts: Counter[Stack] = Counter()
+        self._covered = 0.0
+        self._obstacle: Obstacle | None = None
+
+    def begin(self) -> None:
+        """Start waiting for the program's Python."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop py-spy if it still samples, and wait for what it writes."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def seen(self) -> Seen | Obstacle:
+        """Return the samples from outside, or why those from inside must do."""
+        if self._obstacle is not None:
+            return self._obstacle
+        ns: Counter[Stack] = Counter()
+        # As the program ends, Hotloop's code in it writes what it saw: that is not the program's time.
+        counts = {each: count for each, count in self._counts.items() if not each[0][1].startswith(OURS)}
+        for stack, count in counts.items():
+            ns[within.without_imports(stack)] += round(count * 1e9 / RATE)
+        samples = sum(counts.values())
+        if samples < FEWEST or self._covered < COVERED:
+            return TOO_SHORT
+        return Seen(ns=ns, samples=samples)
+
+    def _run(self) -> None:
+        while not (ready := sorted(self._room.glob("*.ready"), key=lambda path: path.stat().st_mtime_ns)):
+            if self._over.wait(FIND_EVERY_S):
+                self._obstacle = TOO_SHORT
+                return
+        try:
+            with OutsideSampler(self._room / OUTSIDE, int(ready[0].stem), subprocesses=True) as sampler:
+                begun_ns = time.time_ns()
+                self._over.wait()
+                ended_ns = time.time_ns()
+            self._covered = (ended_ns - begun_ns) / max(1, ended_ns - ready[0].stat().st_mtime_ns)
+            self._counts = sampler.counts
+        except ProbeError as error:
+            self._obstacle = error.obstacle
+
+
+THREADS_EVERY = 4  # Samples of the whole between two of the threads
+
+COLUMNS = ("thread", "cpu_ns", "cpu_share")
+
+
+class ProcessSampler:
+    """Takes samples of a program from its beginning until it is told to end, or the program has gone."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        # Process and thread to its name and the CPU ns it had used when it was last seen
+        self.threads: dict[tuple[int, int], tuple[str, int]] = {}
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, pid: int) -> None:
+        """Called with the program's pid as it starts."""
+        import psutil
+
+        with suppress(psutil.NoSuchProcess):
+            read = reader(pid)
+            self._thread = threading.Thread(
+                target=self._run, args=(pid, read), name="hotloop-watch", daemon=True
+            )
+            self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        if self._thread:
+            self._thread.join()
+
+    def _run(self, pid: int, read: Callable[[], Sample]) -> None:
+        import psutil
+
+        number = 0
+        with suppress(psutil.NoSuchProcess, ValueError):  # it has gone, or all of it has
+            while True:
+                self.samples.append(read())
+                if number % THREADS_EVERY == 0:
+                    self._look_at_threads(psutil.Process(pid))
+                number += 1
+                if self._over.wait(EVERY_S):
+                    return
+
+    def _look_at_threads(self, root: Any) -> None:
+        import psutil
+
+        for process in (root, *root.children(recursive=True)):
+            with suppress(psutil.Error):
+                for each in process.threads():
+                    ns = round((each.user_time + each.system_time) * 1e9)
+                    self.threads[process.pid, each.id] = (name_of(process.pid, each.id), ns)
+
+    def resources(self) -> Finding | None:
+        """What all of it used; None where it was gone before two looks at it."""
+        return describe(self.samples, 0) if len(self.samples) > 1 else None
+
+    def by_thread(self, wall_ns: int) -> Finding:
+        """CPU time of each thread, as it was last seen."""
+        used = sorted(self.threads.values(), key=lambda item: -item[1])
+        rows = tuple((name, ns, ns / wall_ns) for name, ns in used)
+        busy = sum(share > BUSY_SHARE for _, _, share in rows)
+        table = Table(title="CPU time by thread", columns=COLUMNS, rows=rows)
+        return Finding(probe="threads", facts={"threads": len(rows), "busy_threads": busy}, tables=(table,))
+
+
+def name_of(pid: int, thread: int) -> str:
+    """The kernel's name of a thread, which is the program's own for the first one."""
+    try:
+        name = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
+    except OSError:
+        name = "thread"
+    return f"{name} {thread}"
+
+
+ALWAYS = ("samples", "resources")  # What looks in the watched pass whether or not it is asked for
+
+# Probes of programs; the first four look in the watched pass, each other in one of its own
 KNOWN = (*ALWAYS, "line", "threads", "cprofile", "memory", "pyspy")
-"""Probes of programs; the first four look in the watched pass, each other in one of its own."""
 
 EVERY = "all"
 
@@ -101,7 +242,7 @@ def watch(
     launcher: Launcher, program: Program, probes: Sequence[str], so_far: SoFar, files: Path
 ) -> Mapping[str, Finding | Obstacle]:
     """One run that samples itself and times its spans, looked at from outside meanwhile."""
-    outside = Outside()
+    outside = ProcessSampler()
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         room = Path(made)
         spy = Spy(room)
@@ -153,12 +294,12 @@ def under_pyspy(_: Launcher, program: Program, files: Path) -> Finding | Obstacl
         return error.obstacle
 
 
+# Probes that look in a run of their own
 APART: Mapping[str, Callable[[Launcher, Program, Path], Finding | Obstacle]] = {
     "cprofile": under_cprofile,
     "memory": under_memray,
     "pyspy": under_pyspy,
 }
-"""Probes that look in a run of their own."""
 
 
 def record(recorder: ProgramRecorder, so_far: SoFar, picture: Picture) -> Record:

@@ -25,8 +25,8 @@ IMPORTING = ("importing modules", "", 0)
 
 IMPORTLIB = "<frozen importlib"
 
+# Functions whose lines are shown, and sites that memory grows at, where nobody names any
 MOST_FUNCTIONS, MOST_SITES = 5, 3
-"""Functions whose lines are shown, and sites that memory grows at, where nobody names any."""
 
 NO_PYTHON = Obstacle(
     why="no Python process of the program told of itself",

@@ -12,27 +12,24 @@ from hotloop.core.target import Target
 from hotloop.envs.spec import BatchSettings
 from hotloop.lab.training import settings as training
 
-STEPS = "steps"
-"""The axis that is the length of a run, and no key of the target."""
+STEPS = "steps"  # The axis that is the length of a run, and no key of the target
 
 ALIASES = {"envs": "num_envs"}
 
+# The classic ones, for whatever has such keys; a world may have its own of the same name, and more
 GRIDS: Mapping[str, Mapping[str, str]] = {
     "agents": {"agents": "10,20,50,100,200,500,1000"},
     "steps": {STEPS: "100,200,500,1000,2000,5000"},
     "envs": {"num_envs": "50,100,200,300,400,500"},
 }
-"""The classic ones, for whatever has such keys; a world may have its own of the same name, and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """One place on the axes."""
 
-    at: dict[str, str]
-    """Axis to value."""
-    keys: dict[str, str]
-    """What the target is given for it."""
+    at: dict[str, str]  # Axis to value
+    keys: dict[str, str]  # What the target is given for it
 
     @property
     def steps(self) -> int | None:
@@ -44,10 +41,8 @@ class Place:
 class Axes:
     """The places of a sweep."""
 
-    target: Target
-    """With the keys that stay the same."""
-    values: dict[str, tuple[str, ...]]
-    """Axis to its values, in the order they were given."""
+    target: Target  # With the keys that stay the same
+    values: dict[str, tuple[str, ...]]  # Axis to its values, in the order they were given
     places: tuple[Place, ...]
 
     def target_at(self, place: Place) -> Target:
@@ -59,8 +54,7 @@ class Axes:
         return " ".join(f"{axis}={','.join(values)}" for axis, values in self.values.items())
 
 
-Rows = Mapping[str, Mapping[str, str]]
-"""The sizes of an axis, each to the keys that make it."""
+Rows = Mapping[str, Mapping[str, str]]  # The sizes of an axis, each to the keys that make it
 
 
 def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axes:

@@ -45,39 +45,23 @@ KIND = "scale"
 
 EXPERIMENT = f"{__name__}:measure"
 
-ROUNDS = 5
-"""Of a cell; it gives their median."""
+ROUNDS = 5  # Of a cell; it gives their median
+WHOLE = "step"  # What the whole of a step is called beside its phases
 
-WHOLE = "step"
-"""What the whole of a step is called beside its phases."""
-
-TRIED = 3
-"""Calls that tell how long one takes."""
-
-BOX_NS = 300_000_000
-"""What a round may take; else it has ten times fewer calls."""
-
-TURNS = 40
-"""In which phases are looked at: short, so that most end before the core is given to somebody else."""
+TRIED = 3  # Calls that tell how long one takes
+BOX_NS = 300_000_000  # What a round may take; else it has ten times fewer calls
+TURNS = 40  # In which phases are looked at: short, so that most end before the core is given to somebody else
 
 TURN_NS = 1_000_000
 
-FEWEST_CALM = 5
-"""Turns in which nobody else had the core that are enough to leave out the others."""
+FEWEST_CALM = 5  # Turns in which nobody else had the core that are enough to leave out the others
 
 Phases = tuple[dict[str, float], bool]
 
-WARM: set[str] = set()
-"""Targets that were opened in this process."""
-
-CELL_S = 0.25
-"""What a cell takes beside its calls: its record, and the memory that is given back."""
-
-MOST_TRIED = 24
-"""Places whose calls are tried."""
-
-ENOUGH_NS = 5_000_000
-"""Of calls at one place, after which one of them is known well enough."""
+WARM: set[str] = set()  # Targets that were opened in this process
+CELL_S = 0.25  # What a cell takes beside its calls: its record, and the memory that is given back
+MOST_TRIED = 24  # Places whose calls are tried
+ENOUGH_NS = 5_000_000  # Of calls at one place, after which one of them is known well enough
 
 
 def cells_of(axes: Axes, options: ScaleOptions) -> list[Cell]:

@@ -39,11 +39,8 @@ from hotloop.lab.sim.games import Stretches, counted_games, split_of, values_of
 from hotloop.lab.sim.seated import Seated, as_game, is_seated
 from hotloop.lab.sim.sim import SimSettings
 
-ENDLESS_STEPS = 100_000
-"""An episode that is longer is cut off, unless somebody says when."""
-
-SPLIT_NS = 2_000_000_000
-"""What games may take that are played again to split their time."""
+ENDLESS_STEPS = 100_000  # An episode that is longer is cut off, unless somebody says when
+SPLIT_NS = 2_000_000_000  # What games may take that are played again to split their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +48,7 @@ class Played:
     """One episode that is over."""
 
     length: int
-    returns: NDArray[np.float64]
-    """By agent."""
+    returns: NDArray[np.float64]  # By agent
     cut: bool
 
 
@@ -62,8 +58,7 @@ class SoFar:
 
     work: Tally
     episodes: list[Played] = field(default_factory=list)
-    actions: list[Any] = field(default_factory=list)
-    """What was played, where it is kept."""
+    actions: list[Any] = field(default_factory=list)  # What was played, where it is kept
     wall_ns: int = 0
     calls: int = 0
     stretches: Stretches = field(default_factory=Stretches)
@@ -79,8 +74,7 @@ class Scores:
         envs = subject.spec.num_envs
         self._ages = np.zeros(envs, np.int64)
         self._returns: NDArray[np.float64] | None = None
-        self._over = np.zeros(envs, np.bool_)
-        """Envs that are only begun anew in the next call."""
+        self._over = np.zeros(envs, np.bool_)  # Envs that are only begun anew in the next call
 
     def step(self, actions: Any) -> list[Played]:
         """Step, and tell the episodes that ended."""

@@ -20,17 +20,10 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.open import make
 from hotloop.lab.validate.bundle import Bundle
 
-MOST = 300
-"""Frames of a file; of a longer tape every so many steps."""
-
-REPLAYS = 5
-"""That look for the slowest step."""
-
-LARGEST = 8 << 20
-"""Bytes of all pictures of a file: what is beyond is left out."""
-
-Shown = tuple[Batch, Any]
-"""A batch after a step, and the actions that led there; None after the reset."""
+MOST = 300  # Frames of a file; of a longer tape every so many steps
+REPLAYS = 5  # That look for the slowest step
+LARGEST = 8 << 20  # Bytes of all pictures of a file: what is beyond is left out
+Shown = tuple[Batch, Any]  # A batch after a step, and the actions that led there; None after the reset
 
 
 def frames_of_tape(tape: tapes.Tape) -> Frames:

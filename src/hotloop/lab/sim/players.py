@@ -19,7 +19,7 @@ from hotloop.lab.measure.trained import checkpoint_of, is_trained
 
 
 class Player(Protocol):
-    """Somebody who chooses the actions of a batch, many games at once."""
+    """Chooses the actions of every env of a batch."""
 
     @property
     def forward_ns(self) -> int:

@@ -32,26 +32,19 @@ from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, load
 from hotloop.lab.measure.trained import is_trained
 from hotloop.lab.sim.players import find_players
 
-INFERENCE = "inference"
-"""The row of a tree in which the player whose turn it is chooses."""
+INFERENCE = "inference"  # The row of a tree in which the player whose turn it is chooses
 
 KEYS = ("hero", "villain")
 
-GAMES_KEYS = ("num_games", "episodes")
-"""Keys that say how many games are played."""
-
-THREADS = "num_threads"
-"""The owners' word for `threads`."""
+GAMES_KEYS = ("num_games", "episodes")  # Keys that say how many games are played
+THREADS = "num_threads"  # The owners' word for `threads`
 
 USUAL_GAMES, MOST_GAMES = 64, 1_000_000
 
 TURN_STEPS = 32
 
-MOST_ENVS = 64
-"""Games of one of our worlds that are played at once if no key says how many."""
-
-RNG = Mapping[str, Any]
-"""Library to the state of its global random numbers."""
+MOST_ENVS = 64  # Games of one of our worlds that are played at once if no key says how many
+RNG = Mapping[str, Any]  # Library to the state of its global random numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +52,10 @@ class GameOver:
     """One game that was played to its end."""
 
     env: int
-    length: int
-    """Decisions of both seats, or steps of a batch."""
-    steps: int
-    """Env-steps, with those that only pass."""
-    won: float
-    """1 if the hero won, 0 if the villain did, 0.5 for a draw."""
-    began: bool
-    """Whether the hero had the first turn."""
+    length: int  # Decisions of both seats, or steps of a batch
+    steps: int  # Env-steps, with those that only pass
+    won: float  # 1 if the hero won, 0 if the villain did, 0.5 for a draw
+    began: bool  # Whether the hero had the first turn
 
 
 def seated_spec(spec: Spec, target: Target) -> Spec:
@@ -85,22 +74,22 @@ def seated_spec(spec: Spec, target: Target) -> Spec:
 class Seated(Proxy):
     """A subject with a player in each seat; actions that are handed to `step` are not looked at."""
 
+    # Whose random numbers the global generators of this process hold
     last_to_play: ClassVar["Seated | None"] = None
-    """Whose random numbers the global generators of this process hold."""
 
+    # Whether it puts back its own before it plays, so that whoever steps several need not
     keeps_random_numbers = True
-    """Whether it puts back its own before it plays, so that whoever steps several need not."""
 
     def __init__(self, subject: Subject, target: Target) -> None:
         super().__init__(subject)
         self._target = target
+        # The games that ended since `keep_games`; None if nobody asks for them
         self.games: list[GameOver] | None = None
-        """The games that ended since `keep_games`; None if nobody asks for them."""
         self._is_fresh = False
+        # Envs whose game began before anybody asked for games; it does not count
         self._halfway: set[int] = set()
-        """Envs whose game began before anybody asked for games; it does not count."""
+        # The global random numbers as its last turn left them; None while it is the last to play
         self.rng: RNG | None = None
-        """The global random numbers as its last turn left them; None while it is the last to play."""
 
     @property
     def spec(self) -> Spec:

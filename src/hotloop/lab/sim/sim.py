@@ -48,8 +48,7 @@ from hotloop.lab.sim.seated import envs_for, seated_spec
 
 WARMUP_CALLS = 50
 
-ENDLESS_STEPS = 1_000
-"""Where a world never ends and nobody says when to stop."""
+ENDLESS_STEPS = 1_000  # Where a world never ends and nobody says when to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +71,9 @@ class Moment:
 
     batch: Batch
     episodes: Episodes
-    length: int
-    """Steps of an episode at most; 0 where that is not known."""
-    actions: Actions | None = None
-    """Of the step that led here; None before the first."""
-    ended: Sequence[Episode] = ()
-    """The episodes that this step ended."""
+    length: int  # Steps of an episode at most; 0 where that is not known
+    actions: Actions | None = None  # Of the step that led here; None before the first
+    ended: Sequence[Episode] = ()  # The episodes that this step ended
 
 
 Watch = Callable[[Moment], None]
@@ -88,17 +84,14 @@ class SoFar:
     """What is known so far."""
 
     work: Tally
+    # By env; each env plays its share, so that short episodes are not counted more often than long ones
     finished: list[list[Episode]]
-    """By env; each env plays its share, so that short episodes are not counted more often than long ones."""
     shares: list[int]
-    wall_ns: int = 0
-    """Of choosing and stepping; what watching costs is not in it."""
-    cpu_ns: int = 0
-    """Of the process, on all its cores, while choosing and stepping."""
+    wall_ns: int = 0  # Of choosing and stepping; what watching costs is not in it
+    cpu_ns: int = 0  # Of the process, on all its cores, while choosing and stepping
+    # Of the infos of the world's history, over all steps of each env
     sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Of the infos of the world's history, over all steps of each env."""
-    steps: int = 0
-    """Of each env."""
+    steps: int = 0  # Of each env
     stretches: Stretches = field(default_factory=Stretches)
     partial: bool = True
 
@@ -121,8 +114,7 @@ class Game:
     batch: Batch
     player: Player
     asked: SimSettings
-    limit: int
-    """Steps after which an episode is cut off; 0 is never."""
+    limit: int  # Steps after which an episode is cut off; 0 is never
 
     @property
     def length(self) -> int:

@@ -40,12 +40,11 @@ CHECKPOINTS = "checkpoints"
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
-WINDOWS = ".windows.npz"
-"""Beside a checkpoint: the episodes under way, for their returns to go on counting."""
+WINDOWS = ".windows.npz"  # Beside a checkpoint: the episodes under way, for their returns to go on counting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TypedCommand:
     """What `settings.json` says."""
 
     target: str
@@ -80,7 +79,7 @@ class Run:
         """What the run was begun with."""
         path = self.folder / SETTINGS
         try:
-            told = from_plain(Told, parse(path.read_text(encoding="utf-8")))
+            told = from_plain(TypedCommand, parse(path.read_text(encoding="utf-8")))
             return Target(told.target, told.words)
         except FileNotFoundError:
             raise InputError(

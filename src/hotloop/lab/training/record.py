@@ -33,51 +33,34 @@ if TYPE_CHECKING:
     from hotloop.train.trainer import Update
 
 
-UPDATES = "updates."
-"""What the names of counters begin with that say whose arithmetic updates were made with."""
-
-STALENESS = "staleness"
-"""Updates by which what was learned from was old, a mean over each window."""
-
-MOST_ROUNDS = 64
-"""Windows, the last ones, whose trees are kept apart: as many as an interval needs."""
-
-CLOCK = "perf_counter_ns; regions "
-"""What a method says of its clock, before how the regions were timed."""
+UPDATES = "updates."  # What the names of counters begin with that say whose arithmetic updates were made with
+STALENESS = "staleness"  # Updates by which what was learned from was old, a mean over each window
+MOST_ROUNDS = 64  # Windows, the last ones, whose trees are kept apart: as many as an interval needs
+CLOCK = "perf_counter_ns; regions "  # What a method says of its clock, before how the regions were timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """What one window of updates came to."""
 
-    number: int
-    """Updates of the run so far."""
-    steps: int
-    """Env-steps of the run since its very beginning."""
-    total: int
-    """Env-steps it is to make."""
+    number: int  # Updates of the run so far
+    steps: int  # Env-steps of the run since its very beginning
+    total: int  # Env-steps it is to make
     wall_ns: int
-    env_steps: int
-    """In this window."""
-    agent_steps: int
-    """Of those who lived in it."""
-    mean_sps: float
-    """Env-steps a second since this process began to train."""
-    episodes: WindowEpisodes
-    """Those that ended in it."""
-    update: "Update"
-    """The last one."""
-    losses: dict[str, float]
-    """Means over the window's updates."""
+    env_steps: int  # In this window
+    agent_steps: int  # Of those who lived in it
+    mean_sps: float  # Env-steps a second since this process began to train
+    episodes: WindowEpisodes  # Those that ended in it
+    update: "Update"  # The last one
+    losses: dict[str, float]  # Means over the window's updates
     agreement: float | None
     times: TimeTree | None
     evaluation: "Evaluation | None"
     validation: Validation | None
     rss_bytes: int
-    gpu_bytes: int | None = None
-    """Of the GPU's memory, that torch holds; None without one."""
+    gpu_bytes: int | None = None  # Of the GPU's memory, that torch holds; None without one
+    # Whether torch's profiler was on in it, so that its times are of the profiler as well
     is_profiled: bool = False
-    """Whether torch's profiler was on in it, so that its times are of the profiler as well."""
 
     @property
     def sps(self) -> float:
@@ -120,22 +103,19 @@ class SoFar:
     """What is known so far of a run, complete up to the last whole window."""
 
     work: Tally
-    first_steps: int
-    """Env-steps of the run before this process."""
+    first_steps: int  # Env-steps of the run before this process
     first_agent_steps: int = 0
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     begin_ready_ns: int | None = None
-    samples: Sequence[Sample] = ()
-    """What was in use from time to time, where a GPU learns."""
+    samples: Sequence[Sample] = ()  # What was in use from time to time, where a GPU learns
     ready: Ready = field(default_factory=Ready)
     pauses: PauseClock = field(default_factory=PauseClock)
     updates: int = 0
     windows: list[Window] = field(default_factory=list)
     evaluations: list["Evaluation"] = field(default_factory=list)
     partial: bool = True
-    bundle: Path | None = None
-    """Where the first difference is kept that a comparison found."""
+    bundle: Path | None = None  # Where the first difference is kept that a comparison found
 
     @property
     def agent_steps(self) -> int:

@@ -29,9 +29,8 @@ from hotloop.lab.diagnose import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
-from hotloop.lab.training.actors import hired
 from hotloop.lab.training.folder import Run
-from hotloop.lab.training.ranks import added, named, share_of, started, windows_together
+from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together
 from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
     from hotloop.train.processes.ranks import Ranks
     from hotloop.train.trainer import Update
 
-SAMPLE_S = 0.25
-"""Between two looks at a GPU."""
+SAMPLE_S = 0.25  # Between two looks at a GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +56,9 @@ class Asked:
 
     settings: RunSettings
     run: Run
-    told: Target
-    """What the settings were read from, for the run's folder."""
-    resume: Path | None = None
-    """A checkpoint to go on from."""
-    validate: str | None = None
-    """`true`, `smoke`, `soak` or a number of comparisons."""
+    told: Target  # What the settings were read from, for the run's folder
+    resume: Path | None = None  # A checkpoint to go on from
+    validate: str | None = None  # `true`, `smoke`, `soak` or a number of comparisons
     watchers: tuple[Watcher, ...] = ()
 
 
@@ -71,10 +66,9 @@ class Asked:
 class Watch:
     """Who looks on; nothing of it is called inside a rollout."""
 
+    # After every update: env-steps so far, and those there are to be
     update: Callable[[int, int], None] = lambda steps, total: None
-    """After every update: env-steps so far, and those there are to be."""
-    window: Callable[[Window], None] = lambda window: None
-    """After every window."""
+    window: Callable[[Window], None] = lambda window: None  # After every window
     say: Callable[[str], None] = lambda text: None
 
 

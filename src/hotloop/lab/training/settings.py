@@ -36,30 +36,26 @@ from hotloop.train.settings import (
 
 PREFIX = "train."
 
+# A number of them, as other trainers have it, becomes a size once the rollout's is known
 MINIBATCHES, MINIBATCH_SIZE = "num_minibatches", f"{PREFIX}minibatch_size"
-"""A number of them, as other trainers have it, becomes a size once the rollout's is known."""
 
+# Fields of RunSettings: what the names of their keys begin with after `train.`, and who reads the rest
 PARTS: Mapping[str, tuple[str, type]] = {
     "train": ("", TrainSettings),
     "around": ("", Around),
     "eval": ("eval.", EvalSettings),
     "profiler": ("profiler.", ProfilerSettings),
 }
-"""Fields of RunSettings: what the names of their keys begin with after `train.`, and who reads the rest."""
 
-NUM_ENVS = 256
-"""Where nobody says how many: four minibatches of the usual size in the usual rollout."""
-
-FOREIGN_ENVS = 8
-"""Of somebody else's, which are stepped one after another."""
+NUM_ENVS = 256  # Where nobody says how many: four minibatches of the usual size in the usual rollout
+FOREIGN_ENVS = 8  # Of somebody else's, which are stepped one after another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """All that a run is made from."""
 
-    target: Target
-    """With the keys of the batch and of its world alone."""
+    target: Target  # With the keys of the batch and of its world alone
     train: TrainSettings
     around: Around = field(default_factory=Around)
     eval: EvalSettings = field(default_factory=EvalSettings)

@@ -29,8 +29,7 @@ from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.sides import Side
-from hotloop.lab.training.actors import hired
-from hotloop.lab.training.ranks import share_of, started, windows_together
+from hotloop.lab.training.ranks import hired, share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 from hotloop.stats.summary import with_metrics

@@ -36,12 +36,9 @@ class Bundle:
     """A tape that two sides answer differently."""
 
     facts: Facts
-    actions: NDArray[Any]
-    """[steps, num_envs, ...], the last step the one that differs."""
-    start: Saved | None = None
-    """The states the tape begins in; None where it begins with a reset."""
-    last_good: Saved | None = None
-    """Both sides before the last step; None where they cannot be saved."""
+    actions: NDArray[Any]  # [steps, num_envs, ...], the last step the one that differs
+    start: Saved | None = None  # The states the tape begins in; None where it begins with a reset
+    last_good: Saved | None = None  # Both sides before the last step; None where they cannot be saved
 
 
 def write_bundle(bundle: Bundle, path: Path) -> Path:
@@ -243,8 +240,7 @@ def from_last_good(bundle: Bundle) -> Difference | None:
         return shadowing.difference
 
 
-BUDGET_NS = 15_000_000_000
-"""What shrinking may take."""
+BUDGET_NS = 15_000_000_000  # What shrinking may take
 
 
 @dataclass(slots=True, kw_only=True)

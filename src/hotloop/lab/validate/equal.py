@@ -26,27 +26,22 @@ USUAL_TOLERANCE = 1e-6
 
 EXPECTED = "expected bytes, ulp:N (such as ulp:4), tolerance or tolerance:T (such as tolerance:1e-6)"
 
-NEXT = "next_"
-"""What names of fields begin with of what the next episode begins with."""
+NEXT = "next_"  # What names of fields begin with of what the next episode begins with
 
 STEPS = 500
 
+# Of every env, or one whole episode where that is shorter, before two sides count as equal
 NEEDED_STEPS = 200
-"""Of every env, or one whole episode where that is shorter, before two sides count as equal."""
 
-BOX_NS = 1_500_000_000
-"""Where the needed steps are done sooner, the replay goes on for as long as this."""
-
-MOST_NS = 60_000_000_000
-"""What the needed steps may take."""
+BOX_NS = 1_500_000_000  # Where the needed steps are done sooner, the replay goes on for as long as this
+MOST_NS = 60_000_000_000  # What the needed steps may take
 
 TEXT = "U"
 
-NOWHERE = "nothing"
-"""What a side says in a field that it does not show."""
+NOWHERE = "nothing"  # What a side says in a field that it does not show
 
+# What every subject answers, in one field or several (`observations.left`); others where both have them
 NEEDED = ("observations", "rewards", "terminals", "truncations")
-"""What every subject answers, in one field or several (`observations.left`); others where both have them."""
 
 Answers = Mapping[str, NDArray[Any]]
 
@@ -54,13 +49,12 @@ Shown = dict[str, NDArray[Any]]
 
 STATE = "digest"
 
-RANDOM = "random"
-"""What the fields of the whole state, and of random numbers, are called or begin with."""
+RANDOM = "random"  # What the fields of the whole state, and of random numbers, are called or begin with
 
 FLAGS = ("terminals", "truncations")
 
+# Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon
 CAUSES = (*FLAGS, "rewards")
-"""Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +62,9 @@ class Closeness:
     """A way to compare."""
 
     mode: str = BYTES
+    # Which floating-point numbers are too far from each other; None where bytes are compared
     apart: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]] | None = None
-    """Which floating-point numbers are too far from each other; None where bytes are compared."""
-    narrows: bool = False
-    """Whether floating-point numbers of unlike width are compared in the narrower type."""
+    narrows: bool = False  # Whether floating-point numbers of unlike width are compared in the narrower type
 
     def first_place(self, a: NDArray[Any], b: NDArray[Any]) -> Place | None:
         """Where two arrays of one shape and type first differ."""
@@ -150,21 +143,15 @@ class Agreement:
 
     steps: int
     envs: int
-    comparisons: int
-    """One is one agent's full output at one step."""
+    comparisons: int  # One is one agent's full output at one step
     fields: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """What could not be compared."""
-    settings: frozenset[str] = frozenset()
-    """Those of `left_out` that the sides were given differently."""
-    difference: Difference | str | None
-    """Where they first differed; in words where only hashes were compared."""
-    all_envs: int = 0
-    """Of the side that has more."""
+    left_out: tuple[str, ...] = ()  # What could not be compared
+    settings: frozenset[str] = frozenset()  # Those of `left_out` that the sides were given differently
+    difference: Difference | str | None  # Where they first differed; in words where only hashes were compared
+    all_envs: int = 0  # Of the side that has more
+    # The convention of autoreset in which both were shown env by env, if interfaces or widths differ
     shown_as: str | None = None
-    """The convention of autoreset in which both were shown env by env, if interfaces or widths differ."""
-    too_few: "TooFew | None" = None
-    """What is missing, where the steps do not suffice to call the sides equal."""
+    too_few: "TooFew | None" = None  # What is missing, where the steps do not suffice to call the sides equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +160,7 @@ class TooFew:
 
     steps: int
     needed: int
-    needed_s: float
-    """Seconds that the needed steps take, about."""
+    needed_s: float  # Seconds that the needed steps take, about
 
     def __str__(self) -> str:
         return f"equality: {self.steps:,} steps only"
@@ -184,16 +170,11 @@ class TooFew:
 class Reach:
     """How far two sides are replayed."""
 
-    steps: int = STEPS
-    """At most, unless more are needed."""
-    needed: int = NEEDED_STEPS
-    """Steps of every env that suffice."""
-    episodes: bool = True
-    """Whether one whole episode of every env suffices too."""
-    box_ns: int = BOX_NS
-    """Time after the first step, once there are enough."""
-    most_ns: int | None = MOST_NS
-    """Time after the first step, if there are not enough; None has no limit."""
+    steps: int = STEPS  # At most, unless more are needed
+    needed: int = NEEDED_STEPS  # Steps of every env that suffice
+    episodes: bool = True  # Whether one whole episode of every env suffices too
+    box_ns: int = BOX_NS  # Time after the first step, once there are enough
+    most_ns: int | None = MOST_NS  # Time after the first step, if there are not enough; None has no limit
 
     def is_over(self, played: int, spent_ns: int, *, enough: bool) -> bool:
         if enough:
@@ -398,8 +379,8 @@ class Offers:
 
     def __init__(self) -> None:
         self._shown: tuple[set[str], set[str]] = (set(), set())
+        # Fields that one side has shown without the other, each with the first such moment
         self._alone: dict[str, Difference] = {}
-        """Fields that one side has shown without the other, each with the first such moment."""
 
     @property
     def one_sided(self) -> set[str]:

@@ -30,14 +30,12 @@ from hotloop.lab.validate.match import (
 )
 from hotloop.lab.validate.shadow import Played, Shadowing
 
-SIZES = (1, 3, 64)
-"""Of the batches that the candidate plays a tape again in."""
+SIZES = (1, 3, 64)  # Of the batches that the candidate plays a tape again in
 
+# The field of a difference that was seen in hashes and did not come again in lockstep
 EVERYTHING = "everything"
-"""The field of a difference that was seen in hashes and did not come again in lockstep."""
 
-Moved = Callable[[int], None]
-"""Told how many calls have been made since it was last told."""
+Moved = Callable[[int], None]  # Told how many calls have been made since it was last told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +66,17 @@ class Found:
     part: Part
     difference: Difference | None = None
     bundle: Bundle | None = None
-    unkept: str = ""
-    """Why there is no bundle of the difference."""
+    unkept: str = ""  # Why there is no bundle of the difference
     interrupted: bool = False
-    timing: tuple[int, int] = (0, 0)
-    """ns in the steps of the reference and of the candidate."""
+    timing: tuple[int, int] = (0, 0)  # ns in the steps of the reference and of the candidate
+    # Of everything, an env each, at every moment of the play
     hashes: list[NDArray[np.uint64]] = field(default_factory=list)
-    """Of everything, an env each, at every moment of the play."""
     played: Played = field(default_factory=Played)
+    # `fields` that were compared, those `left_out`, with the `settings`, and those of one side only
     seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """`fields` that were compared, those `left_out`, with the `settings`, and those of one side only."""
-    counters: dict[str, int] = field(default_factory=dict)
-    """The candidate's own account."""
+    counters: dict[str, int] = field(default_factory=dict)  # The candidate's own account
+    # The convention in which the candidate was shown env by env; empty where it was shown as it is
     autoreset: str = ""
-    """The convention in which the candidate was shown env by env; empty where it was shown as it is."""
     envs_not_compared: int = 0
 
     def keep(self, shadowing: Shadowing, reference: Target, candidate: Target) -> None:

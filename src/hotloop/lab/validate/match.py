@@ -26,20 +26,17 @@ from hotloop.lab.validate.equal import EXACT, Closeness, unlike_autoreset
 from hotloop.lab.validate.streams import FOREIGN
 
 TWIN, CUDA = "reference", "cuda"
-FEW, MANY = 8, 64
-"""Envs played beside a slow reference, and beside a quick one."""
+FEW, MANY = 8, 64  # Envs played beside a slow reference, and beside a quick one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A reference, and the candidate that has to be like it."""
 
-    against: str
-    """As it was asked for."""
+    against: str  # As it was asked for
     reference: Target
     candidate: Target
-    rival: Rival | None = None
-    """Where both are ways of one world."""
+    rival: Rival | None = None  # Where both are ways of one world
 
 
 def rivals() -> list[str]:
@@ -156,17 +153,10 @@ def opened(target: Target, **more: object) -> Subject:
 
 
 ADVERSARIAL = "adversarial"
-RESET_ONE, RESET_ALL = 37, 101
-"""Every so many steps an adversarial tape begins one env anew, and all of them."""
-
-FIRST_RESET = 64
-"""The other tapes begin all envs anew before this step, and before twice as many, and so on."""
-
-CHUNK = 64
-"""Calls whose actions are drawn at a time."""
-
-WILD = 5
-"""How far beyond the actions there are an adversarial tape goes."""
+RESET_ONE, RESET_ALL = 37, 101  # Every so many steps an adversarial tape begins one env anew, and all of them
+FIRST_RESET = 64  # The other tapes begin all envs anew before this step, and before twice as many, and so on
+CHUNK = 64  # Calls whose actions are drawn at a time
+WILD = 5  # How far beyond the actions there are an adversarial tape goes
 
 EXTREMES = (np.iinfo(np.int32).min, np.iinfo(np.int32).max, -1)
 
@@ -176,10 +166,8 @@ class Course:
     """A kind of tape and how much of it is played."""
 
     tape: str
-    share: float
-    """Of all steps."""
-    keys: dict[str, object]
-    """What both sides are made with beside their own keys."""
+    share: float  # Of all steps
+    keys: dict[str, object]  # What both sides are made with beside their own keys
 
 
 def courses_for(subject: Subject, target: Target, policy: str | None = None) -> list[Course]:
@@ -257,8 +245,8 @@ def more_threads() -> int:
 
 Pair = tuple[Subject, Subject]
 
+# Gymnasium's conventions of autoreset; a single env is shown in whichever the other side has
 MODES = (NEXT_STEP, SAME_STEP, "Disabled")
-"""Gymnasium's conventions of autoreset; a single env is shown in whichever the other side has."""
 
 
 @contextmanager

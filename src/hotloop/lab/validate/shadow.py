@@ -50,29 +50,27 @@ from hotloop.lab.validate.equal import (
 from hotloop.lab.validate.match import closeness_between
 from hotloop.lab.validate.streams import Streams
 
+# After so many the tape begins anew from both sides' saved states, where they can be saved
 KEPT_CALLS = 20_000
-"""After so many the tape begins anew from both sides' saved states, where they can be saved."""
 
+# The envs of the reference and of the candidate, as bytes
 Saved = tuple[tuple[bytes, ...], tuple[bytes, ...]]
-"""The envs of the reference and of the candidate, as bytes."""
 
-ENVS = 8
-"""Of the twin: as many of the batch's first envs are compared."""
+ENVS = 8  # Of the twin: as many of the batch's first envs are compared
 
+# Comparisons after which the batch goes on alone, None is never; one is one agent's output at one step
 LEVELS = {"true": None, "smoke": 10_000, "soak": 100_000}
-"""Comparisons after which the batch goes on alone, None is never; one is one agent's output at one step."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Played:
     """What both sides have been given since the tape began."""
 
-    start: Saved | None = None
-    """The states it began in; None where that was the first reset."""
+    start: Saved | None = None  # The states it began in; None where that was the first reset
     steps_before: int = 0
     actions: list[Any] = field(default_factory=list)
+    # (actions before it, env): what was begun anew in the middle, in order
     resets: list[tuple[int, int]] = field(default_factory=list)
-    """(actions before it, env): what was begun anew in the middle, in order."""
 
 
 class Shadowing:
@@ -95,27 +93,22 @@ class Shadowing:
         self.reference, self.candidate = reference, candidate
         self.closeness = closeness_between(reference, candidate, closeness)
         self.streams = Streams((reference, candidate))
-        self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)
-        """How many are compared."""
+        self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)  # How many are compared
         if reference.spec.num_envs > self.envs:
             raise InputError(
                 f"the reference has {reference.spec.num_envs} envs, the candidate {self.envs}: "
                 "the candidate must have at least as many"
             )
         self.ignore = (*ignore, *(() if closeness.compares_state else (STATE, RANDOM)))
-        self.names: set[str] = set()
-        """Of all that was shown, where something is ignored."""
+        self.names: set[str] = set()  # Of all that was shown, where something is ignored
         self.fields: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
         self.comparisons = self.steps = 0
         self.difference: Difference | None = None
         self.played = Played()
-        self.moment: Shown = {}
-        """What the reference showed last; its own copy."""
-        self.answered: Shown = {}
-        """What the candidate showed last; a copy too."""
-        self.reference_ns = self.candidate_ns = 0
-        """In the steps of each."""
+        self.moment: Shown = {}  # What the reference showed last; its own copy
+        self.answered: Shown = {}  # What the candidate showed last; a copy too
+        self.reference_ns = self.candidate_ns = 0  # In the steps of each
         self.offers = Offers()
         self.given: Given | None = None
         self._kept_calls = kept_calls

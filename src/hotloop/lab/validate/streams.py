@@ -41,8 +41,7 @@ class Streams:
             self._of[id(side)] = taken()
 
 
-States = tuple[Any, Any, Any]
-"""Of `random`, of NumPy, and of torch; None if torch is not loaded."""
+States = tuple[Any, Any, Any]  # Of `random`, of NumPy, and of torch; None if torch is not loaded
 
 
 def begun(seed: int) -> States:

@@ -51,40 +51,31 @@ from hotloop.lab.validate.match import (
 
 SMOKE, SOAK = "smoke", "soak"
 
+# For both sides together; playing the tapes in other ways takes the rest of a minute
 SMOKE_NS = 45_000_000_000
-"""For both sides together; playing the tapes in other ways takes the rest of a minute."""
 
 SOAK_COMPARISONS = 100_000
-SOAK_RIVALS = 1_000_000
-"""Beside another way of the same world, which is native code too."""
+SOAK_RIVALS = 1_000_000  # Beside another way of the same world, which is native code too
 ITSELF_CALLS = 300
 
-ITSELF_NS = 1_500_000_000
-"""How far the reference is played against itself, a course."""
-
-AGAIN_CALLS = 2_000
-"""Of a smoke test are played in other ways."""
-
-AGAIN_SHARE = 4 / 3
-"""What all of a smoke test takes about, beside what the first plays take."""
+ITSELF_NS = 1_500_000_000  # How far the reference is played against itself, a course
+AGAIN_CALLS = 2_000  # Of a smoke test are played in other ways
+AGAIN_SHARE = 4 / 3  # What all of a smoke test takes about, beside what the first plays take
 
 
+# That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio
 TIMED_NS = 50_000_000
-"""That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a validation is to do."""
 
-    steps: int | None = None
-    """Env-steps; None where the clock decides."""
-    comparisons: int | None = None
-    """At least so many; None where steps or the clock decide."""
+    steps: int | None = None  # Env-steps; None where the clock decides
+    comparisons: int | None = None  # At least so many; None where steps or the clock decide
     box_ns: int | None = None
     way: Way
-    policy: str | None = None
-    """Who plays in the place of the world's own players, as `--policy` names it."""
+    policy: str | None = None  # Who plays in the place of the world's own players, as `--policy` names it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,12 +84,10 @@ class SoFar:
 
     plays: list[Found] = field(default_factory=list)
     bundle: Bundle | None = None
-    faults: tuple[Notice, ...] = ()
-    """Of the candidate."""
-    digest: Mapping[str, str] | None = None
-    """What the candidate showed in a short play."""
+    faults: tuple[Notice, ...] = ()  # Of the candidate
+    digest: Mapping[str, str] | None = None  # What the candidate showed in a short play
+    # Of all courses, where it is not that of the targets; a bundle's targets have it as a key
     timing_seed: int | None = None
-    """Of all courses, where it is not that of the targets; a bundle's targets have it as a key."""
     partial: bool = True
 
     @property
@@ -214,8 +203,7 @@ class Meter:
 
     def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
         self._progress = progress
-        self.calls = calls
-        """Of all courses in lockstep; None where the clock decides."""
+        self.calls = calls  # Of all courses in lockstep; None where the clock decides
         self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
         self._begin, self._done = now_ns(), 0
         self._tried = 0

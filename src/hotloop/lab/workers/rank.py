@@ -7,8 +7,7 @@ meets the others there, is told by rank 0 what to train, and follows until the e
 import json
 import sys
 
-from hotloop.lab.training.followers import leave_with
-from hotloop.lab.training.ranks import follow
+from hotloop.lab.training.ranks import follow, leave_with
 from hotloop.train.processes.ranks import RankLostError, client
 
 

@@ -17,14 +17,11 @@ RETURN, LENGTH = "return", "length"
 REWARDS, OBSERVATIONS = "rewards", "observations"
 BY_ACTION, BY_STATE = "transitions by action", "transitions by state"
 
-CUTS = np.linspace(0.1, 0.9, 9)
-"""Quantiles at which a marginal is cut."""
+CUTS = np.linspace(0.1, 0.9, 9)  # Quantiles at which a marginal is cut
+GRAIN = 1e-4  # Of a spread: what is closer counts as the same state
 
-GRAIN = 1e-4
-"""Of a spread: what is closer counts as the same state."""
-
+# Distinct states that are cells of their own; where there are more, those that lie near are one
 MOST_STATES = 1_024
-"""Distinct states that are cells of their own; where there are more, those that lie near are one."""
 
 NEAR_STATES, NEAR_ACTIONS = 64, 8
 
@@ -32,15 +29,14 @@ MOST_ACTIONS = 32
 
 MOST_COLUMNS = 12_000
 
+# Of an observation that transitions are compared in: its own, or random sums of them where it has more
 CHANGES = 8
-"""Of an observation that transitions are compared in: its own, or random sums of them where it has more."""
 
-FEWEST_VISITS = 12
-"""Pairs in which both sides came to a cell; of others too little is known."""
+FEWEST_VISITS = 12  # Pairs in which both sides came to a cell; of others too little is known
 
+# Tiers: a few numbers about everything, and the many about single components and cells; each has half of
+# what may be found by chance
 COARSE, FINE = 0, 1
-"""Tiers: a few numbers about everything, and the many about single components and cells; each has half of
-what may be found by chance."""
 
 MOVED, REWARD, END = "change of observation {}", "reward", "end of the episode"
 
@@ -94,13 +90,11 @@ class Columns:
     group: str
     tier: int
     names: list[str]
-    differences: Numbers
-    """[pairs, names], candidate less reference."""
-    per: Numbers
-    """What a mean is divided by to be in its own unit."""
+    differences: Numbers  # [pairs, names], candidate less reference
+    per: Numbers  # What a mean is divided by to be in its own unit
     spreads: Numbers
+    # Pairs that each was seen in, on both sides; 0 where those are too few: it is then nothing but zeros
     seen: Cells
-    """Pairs that each was seen in, on both sides; 0 where those are too few: it is then nothing but zeros."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,20 +14,14 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable, random_actions
 from hotloop.envs.open import make
 
-ENVS = 32
-"""Episodes that are played side by side."""
+ENVS = 32  # Episodes that are played side by side
+LIMIT = 500  # Steps after which an episode is cut off
+AGENTS = 4  # Of an env whose rows are kept
 
-LIMIT = 500
-"""Steps after which an episode is cut off."""
-
-AGENTS = 4
-"""Of an env whose rows are kept."""
-
+# Of an observation that are looked at: its own, or as many random sums of them where it has more
 COMPONENTS = 32
-"""Of an observation that are looked at: its own, or as many random sums of them where it has more."""
 
-Moved = Callable[[int], None]
-"""Told after every step how many episodes have ended in it."""
+Moved = Callable[[int], None]  # Told after every step how many episodes have ended in it
 
 
 class Chooser(Protocol):
@@ -38,8 +32,7 @@ class Chooser(Protocol):
     def note(self, ended: list[int]) -> None: ...
 
 
-Seat = Callable[[Batch, int], Chooser]
-"""Puts a policy at a batch, with chances of their own for a seed."""
+Seat = Callable[[Batch, int], Chooser]  # Puts a policy at a batch, with chances of their own for a seed
 
 
 class RandomSeat:
@@ -77,18 +70,13 @@ class Rows:
     """What one side did: a row a step and agent, all episodes one after another."""
 
     episodes: int
-    episode: NDArray[np.int64]
-    """Of each row."""
-    seen: NDArray[np.float64]
-    """[rows, components], before the step."""
+    episode: NDArray[np.int64]  # Of each row
+    seen: NDArray[np.float64]  # [rows, components], before the step
     after: NDArray[np.float64]
-    actions: NDArray[np.float64]
-    """[rows, numbers of an action]."""
+    actions: NDArray[np.float64]  # [rows, numbers of an action]
     rewards: NDArray[np.float64]
-    ended: NDArray[np.bool_]
-    """Whether the rules ended the episode with this step."""
-    returns: NDArray[np.float64]
-    """[episodes], means over agents."""
+    ended: NDArray[np.bool_]  # Whether the rules ended the episode with this step
+    returns: NDArray[np.float64]  # [episodes], means over agents
     lengths: NDArray[np.int64]
 
 
@@ -197,8 +185,7 @@ def sums_of(size: int) -> NDArray[np.float64]:
     return told
 
 
-STEPS = 64
-"""Of every env in a rollout."""
+STEPS = 64  # Of every env in a rollout
 
 MINIBATCHES = 4
 

@@ -44,19 +44,13 @@ from hotloop.stats.contrasts import ONE_FALSE_IN, Contrasts, contrasts
 
 KIND = "statistical"
 
-SMOKE, SOAK = 256, 2_048
-"""Pairs of episodes of each policy."""
+SMOKE, SOAK = 256, 2_048  # Pairs of episodes of each policy
 
 NEEDED = 32
 
-MARGIN = 1e-3
-"""Of a spread: what is smaller is rounding, and no difference."""
-
-MOST_FOUND = 64
-"""Differences that are looked for again."""
-
-MOST_TOLD = 3
-"""Of each kind."""
+MARGIN = 1e-3  # Of a spread: what is smaller is rounding, and no difference
+MOST_FOUND = 64  # Differences that are looked for again
+MOST_TOLD = 3  # Of each kind
 
 KINDS = (RETURN, LENGTH, REWARDS, BY_ACTION, BY_STATE, OBSERVATIONS)
 
@@ -70,10 +64,8 @@ class Asked:
     """How much is compared."""
 
     pairs: int = SMOKE
-    transfer_steps: int = 0
-    """Env-steps that a policy is trained for on each side; 0 transfers none."""
-    policy: str | None = None
-    """A player of the world's, beside random play; None is all of them."""
+    transfer_steps: int = 0  # Env-steps that a policy is trained for on each side; 0 transfers none
+    policy: str | None = None  # A player of the world's, beside random play; None is all of them
 
 
 def asked_for(scale: str, transfer_steps: int, policy: str | None) -> Asked:
