@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.exact.random import MASK, Draws, mix
-from hotloop.core.world import Array, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Plan, PlayerTwin, Twin, World
 from hotloop.envs.spec import BatchSettings
 
 RANDOM_PLAYER = "random"
@@ -30,7 +30,10 @@ class ReferenceEngine:
         self.num_envs, self.agents = options.num_envs, layout.agents
         self.seed, self.autoreset, self.seed_step = options.seed, options.autoreset, options.seed_step
         self.profile, self.drag = options.profile, options.drag
-        self.rows = {array.name: _zeros(array, self.num_envs) for array in layout.arrays}
+        self.rows = {
+            array.name: np.zeros((self.num_envs, *array.shape), np.dtype(array.dtype))
+            for array in layout.arrays
+        }
         self.final_observations = np.zeros_like(self.rows["observations"])
         twin = world.twin()
         self.twins = [
@@ -223,10 +226,6 @@ class ReferenceEngine:
         return np.array(taken, np.int64).reshape(len(taken), 4 + len(self.total_ns))
 
 
-def _zeros(array: Array, num_envs: int) -> NDArray[Any]:
-    return np.zeros((num_envs, *array.shape), np.dtype(array.dtype))
-
-
 def random_actions(
     seed: int, env: int, asked: int, agents: int, bound: int, masks: NDArray[np.bool_] | None = None
 ) -> list[int]:
@@ -237,11 +236,8 @@ def random_actions(
     draws = Draws(mix(seed, env, RANDOM_STREAM), asked)
     if masks is None:
         return [draws.below(agent, bound) for agent in range(agents)]
-    return [draw_legal(draws, agent, np.flatnonzero(masks[agent])) for agent in range(agents)]
-
-
-def draw_legal(draws: Draws, agent: int, legal: NDArray[np.intp]) -> int:
-    return int(legal[draws.below(agent, len(legal))]) if len(legal) else 0
+    legal = [np.flatnonzero(mask) for mask in masks]
+    return [int(row[draws.below(agent, len(row))]) if len(row) else 0 for agent, row in enumerate(legal)]
 
 
 class Players:

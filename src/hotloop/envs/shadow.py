@@ -56,12 +56,9 @@ class ShadowEngine(EngineWrapper):
             self._keep()
         if comparisons >= self._next:
             self._next = milestone_after(comparisons)
-            self._say(comparisons)
-
-    def _say(self, comparisons: int) -> None:
-        ratio = timing_ratio(dict(self._engine.counters()))
-        ways = self._rival.reference, self._rival.candidate
-        say(progress_line(self._target, comparisons, self._mismatches, ratio, ways))
+            ratio = timing_ratio(dict(self._engine.counters()))
+            ways = self._rival.reference, self._rival.candidate
+            say(progress_line(self._target, comparisons, mismatches, ratio, ways))
 
     def _keep(self) -> None:
         """Add what is new to the log; only the first mismatches of an env are known by place."""
@@ -78,7 +75,10 @@ class ShadowEngine(EngineWrapper):
 
     def _write(self, lines: list[str]) -> None:
         if self._log is None:
-            self._log = begin_log()
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            stamp = utc_now().strftime("%Y%m%d-%H%M%S")
+            self._log = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
+            self._log.touch(exist_ok=False)
             say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
             old, new = self._rival.reference, self._rival.candidate
             lines = [
@@ -122,15 +122,6 @@ def line(env: int, found: tuple[int, ...], shape: tuple[int, ...]) -> str:
         f"tick {tick}, env {env}, agent {agent}, observations{place}: {reference} against {candidate}, "
         f"episode seed {episode_seed}"
     )
-
-
-def begin_log() -> Path:
-    """A file of this process's own."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    stamp = utc_now().strftime("%Y%m%d-%H%M%S")
-    path = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
-    path.touch(exist_ok=False)
-    return path
 
 
 def say(text: str) -> None:

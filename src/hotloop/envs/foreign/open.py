@@ -96,19 +96,11 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
         make = callables.maker(target.name, order.arguments)
         order = replace(order, again=lambda: make(NUMBERS.take()))
         env = called(order)
-        one = order.num_envs is None and order.vector is None
-        return (
-            function(env, order, timed=timed)
-            if one and not is_env(env)
-            else subject_of(env, order, timed=timed)
-        )
-
-
-def is_env(returned: Any) -> bool:
-    """Whether what a callable returned is to be stepped, or a class that somebody forgot to call."""
-    if is_a(returned, "pyspiel", "Game"):
-        return True
-    return isinstance(returned, (Batch, Several, type)) or callable(attribute(returned, "step"))
+        # a class is refused later: the user may have forgotten to call it
+        is_env = isinstance(env, (Batch, Several, type)) or is_a(env, "pyspiel", "Game")
+        if is_env or callable(attribute(env, "step")) or order.num_envs or order.vector:
+            return subject_of(env, order, timed=timed)
+        return function(env, order, timed=timed)
 
 
 def function(returned: Any, order: OpenRequest, *, timed: bool) -> Subject:
@@ -456,7 +448,9 @@ def of_object(env: Any, target: str) -> Interface:
         return "batched", SeededSubject, envs, max(1, (agents or 1) // envs)
     if is_a(env, "gymnasium", "Env"):
         return "gymnasium", SingleSubject, 1, agents or 1
-    return "reset and step", ModelSubject if plays_itself(env) else SingleSubject, 1, agents or 1
+    names_actions = any(has(env, name) for name in ("action_space", "action_spaces", "num_actions"))
+    plays_itself = not names_actions and needs_action(env) is False
+    return "reset and step", ModelSubject if plays_itself else SingleSubject, 1, agents or 1
 
 
 def refuse_async(env: Any, target: str) -> None:
@@ -466,13 +460,6 @@ def refuse_async(env: Any, target: str) -> None:
     for method in ("reset", "step"):
         if inspect.iscoroutinefunction(attribute(env, method)):
             raise InputError(f"{target}: {method} of {type(env).__name__} is async: {WAITS}")
-
-
-def plays_itself(env: Any) -> bool:
-    """Whether an object says nothing of actions, and its step needs none."""
-    if any(has(env, name) for name in ("action_space", "action_spaces", "num_actions")):
-        return False
-    return needs_action(env) is False
 
 
 def needs_action(env: Any) -> bool | None:

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from enum import Enum, auto
 from inspect import getattr_static
+from itertools import takewhile
 from numbers import Number
 from types import MemberDescriptorType, NoneType, SimpleNamespace
 from typing import Any
@@ -84,26 +85,23 @@ def kind_of(cls: type) -> Kind:
 
 
 def classify(cls: type) -> Kind:
-    own = tuple(own_classes(cls))
+    own = tuple(takewhile(lambda each: not is_known(each), cls.__mro__))
     if is_dataclass(cls):
         return Kind.LAZY if defines(own, ARRAY_PROTOCOL | {"__getattribute__"}) else Kind.FIELDS
     if not issubclass(cls, Enum) and issubclass(cls, (*VALUES, Mapping, Sequence)) and defines(own, READS):
         return Kind.LAZY
-    if defines(own, ARRAY_PROTOCOL) or (is_torch(cls) and defines(own, READS | TORCH_PROTOCOL)):
+    if defines(own, ARRAY_PROTOCOL) or (
+        is_class_of(cls, "torch", "Tensor") and defines(own, READS | TORCH_PROTOCOL)
+    ):
         return Kind.LAZY
     for classes, kind in CONTAINERS:
         if issubclass(cls, classes):
             return kind
-    is_value = issubclass(cls, VALUES) or is_tensor(cls) or is_of_library(cls)
+    base = next(filter(is_known, cls.__mro__))  # the first that is not the env's own
+    is_of_library = base.__module__.partition(".")[0] in LIBRARIES
+    # JAX's arrays carry the name of a private module
+    is_value = issubclass(cls, VALUES) or is_class_of(cls, "jax", "Array") or is_of_library
     return Kind.VALUE if is_value else Kind.UNKNOWN
-
-
-def own_classes(cls: type) -> Iterator[type]:
-    """Yield a class and its bases up to the first that Python or a library of arrays defines."""
-    for each in cls.__mro__:
-        if is_known(each):
-            return
-        yield each
 
 
 def is_known(cls: type) -> bool:
@@ -118,26 +116,15 @@ def is_known(cls: type) -> bool:
     return found is cls or is_compiled
 
 
-def is_of_library(cls: type) -> bool:
-    """Return whether a library of arrays defines a class, or the first of its bases that is not the env's."""
-    base = next(filter(is_known, cls.__mro__))
-    return base.__module__.partition(".")[0] in LIBRARIES
-
-
-def is_tensor(cls: type) -> bool:
-    """Return whether a class is one of JAX's arrays, which carry the name of a private module."""
-    jax = sys.modules.get("jax")
-    return jax is not None and issubclass(cls, jax.Array)
-
-
 def defines(classes: Iterable[type], names: frozenset[str]) -> bool:
     """Return whether a class body among some defines one of the names."""
     return any(not names.isdisjoint(vars(each)) for each in classes)
 
 
-def is_torch(cls: type) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and issubclass(cls, torch.Tensor)
+def is_class_of(cls: type, package: str, name: str) -> bool:
+    """Return whether a class derives from one of a package, which is not imported for that."""
+    home = sys.modules.get(package)
+    return home is not None and issubclass(cls, getattr(home, name))
 
 
 def held(value: Any, name: str) -> Any:
@@ -192,14 +179,13 @@ def parts_of(kind: Kind, value: Any) -> Iterable[tuple[object, Any]]:
         return list(value.items())
     if kind is Kind.FIELDS:
         return fields_of(value).items()
-    if kind is Kind.SEQUENCE and any(has_parts(cls) for cls in set(map(type, value))):
+    if kind is Kind.SEQUENCE and any(
+        # containers, arrays of objects, objects
+        issubclass(cls, np.ndarray) or kind_of(cls) is not Kind.VALUE
+        for cls in set(map(type, value))
+    ):
         return enumerate(value)
     return ()
-
-
-def has_parts(cls: type) -> bool:
-    """Return whether values of a class are looked at one by one: containers, arrays of objects, objects."""
-    return issubclass(cls, np.ndarray) or kind_of(cls) is not Kind.VALUE
 
 
 def refused(name: str, cls: type, kind: Kind) -> InputError:

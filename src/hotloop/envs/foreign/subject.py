@@ -271,7 +271,8 @@ class ForeignSubject(OneByOne, ABC):
         if not actions:
             return np.zeros((0, self.spec.num_envs), np.int32)
         try:
-            rows = np.array([without_names(each) for each in actions])
+            # without the names of agents, in their order
+            rows = np.array([list(each.values()) if isinstance(each, dict) else each for each in actions])
         except ValueError:
             rows = np.array(None)
         if rows.dtype.kind not in "iufb":
@@ -386,11 +387,6 @@ def place_of(env: object) -> str:
 
 def flag(given: Any) -> Any:
     return bool(given) if isinstance(given, (bool, np.bool_)) else given
-
-
-def without_names(actions: Any) -> Any:
-    """One call's actions without the names of agents, in their order."""
-    return list(actions.values()) if isinstance(actions, dict) else actions
 
 
 def plain_action(value: NDArray[Any]) -> Any:
