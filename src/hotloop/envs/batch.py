@@ -142,7 +142,7 @@ class Batch(PlainActions, OneByOne):
 
     @property
     def draws_legal(self) -> bool:
-        """Whether nobody says what is legal; `random` looks at the masks, where there is such a player."""
+        """Whether drawn actions need no mask: there is none, or no player `random` that looks at it."""
         return self.masks is None or "random" not in self.players
 
     def choose(self, player: str) -> NDArray[np.int32]:

@@ -67,7 +67,7 @@ def numbered(keys: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 LAST_LINES = 3
-"""Of somebody else's traceback that are worth showing."""
+"""Lines of a user's traceback that are worth showing."""
 
 OURS = f"{Path(__file__).parents[1]}/"
 """The folder of Hotloop's own files."""
@@ -275,7 +275,7 @@ def last_words(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says of itself; somebody's may raise even then."""
+    """Return what an error says of itself; a user's own class may raise even then."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - whatever it raises, it is no message

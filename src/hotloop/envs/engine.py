@@ -75,7 +75,7 @@ class ShadowedEngine(Engine, Protocol):
 
 
 class EngineWrapper:
-    """An engine in front of another, the same in all that is not said below."""
+    """An engine in front of another, which forwards every call that it does not override."""
 
     def __init__(self, engine: Engine) -> None:
         self._behind = engine

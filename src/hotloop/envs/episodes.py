@@ -85,7 +85,7 @@ class Episodes:
 
 
 LOG = "log"
-"""The span of what the log takes from whoever steps."""
+"""The span of the time that the log takes from a step."""
 
 
 def logged(batch: Batch) -> Batch:
@@ -117,7 +117,7 @@ class LoggedBatch(Batch):
         self._seeds_of = LoggedSeeds(spec)
         self._end = finalize(self, log.close)
         self.log_ns = 0
-        """What the log has taken from whoever steps, waiting for it included."""
+        """Time that the log has taken from steps, waiting for it included."""
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         super().reset(seeds)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def open_target(target: Target, *, profile: bool = False) -> Subject:
-    """Open whatever a target names: a preset of ours, or somebody else's environment."""
+    """Open whatever a target names: a preset of ours, or a foreign environment."""
     if not target.is_foreign:
         return make(target.name, **{"profile": profile, **target.keys})
     from hotloop.envs.foreign.open import open_foreign

@@ -109,7 +109,7 @@ def without_times(counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def timing_ratio(counters: Mapping[str, int]) -> float | None:
-    """How many times as long the reference took as the candidate; None where nobody timed them."""
+    """How many times as long the reference took as the candidate; None if they were not timed."""
     reference, candidate = (counters.get(name, 0) for name in TIMES)
     return reference / candidate if reference and candidate else None
 

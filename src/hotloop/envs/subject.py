@@ -1,4 +1,4 @@
-"""Subjects: what an experiment runs, whoever wrote it."""
+"""Subjects: what an experiment runs, ours or the user's."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ RANDOM_ONLY = ("random",)
 """The players of a subject that knows none."""
 
 NATIVE = "native step"
-"""The row of a step by its own clock: that of our engine, and that of anybody else's."""
+"""The row of a step by its own clock: that of our engine, or of a foreign env."""
 
 Answered = Mapping[str, NDArray[Any]]
 """Field to array, its first axis the envs."""
@@ -134,7 +134,7 @@ class Subject(Protocol):
 
     @property
     def masks(self) -> NDArray[np.bool_] | None:
-        """Actions that are legal now, [num_envs, agents, actions]; None where nobody says."""
+        """Actions that are legal now, [num_envs, agents, actions]; None if the env does not say."""
 
     @property
     def told(self) -> Mapping[str, Any]:
@@ -147,7 +147,7 @@ class Subject(Protocol):
         """All that the last call gave back, also what a reset does not give."""
 
     def unseen(self) -> Sequence[str]:
-        """Names of what the last call gave back and nobody can compare, such as bare objects."""
+        """Names of values of the last call that cannot be compared, such as bare objects."""
 
     def generators(self) -> Sequence[Mapping[str, Any]]:
         """Of each env the random generators by name, where they are not part of `everything`."""
@@ -203,7 +203,7 @@ class Subject(Protocol):
 
 
 class PlainActions:
-    """What takes its actions as they are drawn: an engine has an answer to each."""
+    """Mixin for subjects that accept drawn actions without masking or conversion."""
 
     masks: NDArray[np.bool_] | None
 
@@ -219,7 +219,7 @@ class PlainActions:
 
 
 class OneByOne:
-    """What is played by a call of its step for each."""
+    """Mixin for subjects that play actions by one call of `step` for each."""
 
     @property
     def settings(self) -> frozenset[str]:
@@ -237,7 +237,7 @@ class OneByOne:
 
 
 class Proxy(OneByOne):
-    """A subject in front of another, the same in all that is not said below."""
+    """A subject in front of another, which forwards every call that it does not override."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -1,4 +1,4 @@
-"""Games against somebody as PettingZoo's AEC envs: two agents, agent_0 and agent_1, one after the other.
+"""Games of two players as PettingZoo's AEC envs: two agents, agent_0 and agent_1, one after the other.
 
 An agent is shown what it saw when it last had to choose; before its first choice that is nothing, in zeros.
 """
@@ -19,7 +19,7 @@ from hotloop.envs.adapters.views import EpisodeSeeds
 
 
 class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
-    """One game of a world that declares a contest; whoever must choose is the agent selected."""
+    """One game of a world that declares a contest; the agent that must choose is the one selected."""
 
     def __init__(self, target: str, **given: Any) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         self._batch.close()
 
     def _look(self) -> None:
-        """Select whoever must choose, and keep what it sees."""
+        """Select the agent that must choose, and keep what it sees."""
         seat = int(self._batch.infos[self._contest.seat][0])
         self.agent_selection = agent = self.possible_agents[seat]
         self._kept[agent] = views.each(self._seen, lambda rows: rows[0, 0].copy())

@@ -8,7 +8,7 @@ from types import ModuleType
 
 
 def when_imported(package: str, action: Callable[[], object]) -> None:
-    """Act at once where the package is there already, else when somebody's import of it is through."""
+    """Act at once if the package is imported already, otherwise when its first import is done."""
     if package in sys.modules:
         action()
     else:

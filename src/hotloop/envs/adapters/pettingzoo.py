@@ -20,7 +20,7 @@ from hotloop.envs.adapters.views import EpisodeSeeds
 from hotloop.envs.batch import Batch, OrderError
 
 MAX_BIRTHS = 1_000
-"""Of an episode where agents come and go and nobody says more: PettingZoo wants all names beforehand."""
+"""Default per episode if agents come and go: PettingZoo wants all names beforehand."""
 
 
 class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
@@ -39,7 +39,7 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         everyone = [f"agent_{agent}" for agent in range(spec.agents)]
         self.possible_agents = list(spec.layout.names) if spec.has_empty_rows else everyone
         self._rows: dict[str, int] = {}
-        """Whose row is which: everybody who lives."""
+        """Living agents to their rows."""
         self._seen = views.agent_observations(self._batch)
         space = views.observation_space(self._batch, self._seen, 2)
         self.observation_spaces: dict[str, Any] = {
@@ -84,7 +84,7 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Step everybody; who is born in the step is among those who are told of it."""
+        """Step all agents; agents born in this step are included in the result."""
         if not self._rows:
             raise OrderError("step without a living agent: call reset() first")
         batch, acted = self._batch, self._rows
@@ -113,7 +113,7 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         return {agent for agent, row in acted.items() if batch.infos["died"][0, row]}
 
     def _living(self) -> dict[str, int]:
-        """Everybody who lives, and the row of each."""
+        """Return the living agents with the row of each."""
         spec, infos = self._batch.spec, self._batch.infos
         if not spec.has_empty_rows:
             return {agent: row for row, agent in enumerate(self.possible_agents)}
@@ -168,7 +168,7 @@ def row_of(rows: NDArray[Any], *, row: int, is_lost: bool) -> NDArray[Any]:
 
 
 def open_named(target: str, given: Mapping[str, Any], render_mode: str | None) -> Batch:
-    """A batch of one env, with an end of births where agents come and go and nobody says one."""
+    """A batch of one env, with an end of births where agents come and go without one."""
     batch = views.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
     if not batch.spec.has_empty_rows or batch.spec.layout.names:
         return batch

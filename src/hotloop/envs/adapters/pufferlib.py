@@ -72,7 +72,7 @@ class PufferRows:
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def _show(self) -> None:
-        """What is seen now, and by whom: a mask is False where a row is nobody's."""
+        """Write what is seen now; a mask is False where a row is empty."""
         self.observations[:] = self._seen
         if self._batch.spec.has_empty_rows:
             self.masks[:] = self._batch.infos["alive"].reshape(-1)

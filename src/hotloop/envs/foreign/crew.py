@@ -199,7 +199,7 @@ def serve(
     actions: NDArray[Any],
 ) -> None:
     """What a process does: make its envs, then as it is told, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever trains, who then ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the trainer, which then ends this one
     for other in others:
         other.close()
     members: dict[int, Member] = {}
@@ -211,7 +211,7 @@ def serve(
             pipe.send_bytes(DONE)
     except (EOFError, ConnectionError):
         pass
-    except BaseException as error:  # noqa: BLE001 - whatever it is, whoever trains has to know
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the trainer has to know
         traceback.print_exc()
         sys.stderr.flush()
         said = str(error) if isinstance(error, HotloopError) else f"{form.name} raised: {error!r}"

@@ -312,7 +312,7 @@ class SoloMember:
 
 
 class TeamMember:
-    """A parallel env of PettingZoo: a row an agent, and nobody's while an agent is not there."""
+    """A parallel env of PettingZoo: a row per agent, empty while the agent is not there."""
 
     def __init__(self, form: Form, env: Any, arrays: Arrays, place: int) -> None:
         self._form, self.env, self._place = form, env, place

@@ -43,7 +43,7 @@ def in_span(name: str, function: Callable[..., Any], *, timed: bool) -> Callable
 def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function itself, unless JAX is in use: then what it returned is waited for.
 
-    Else the time would be in the row of whoever looks at a result first.
+    Otherwise the row of the first reader of a result would have the time.
     """
     if "jax" not in sys.modules:
         return function
@@ -133,7 +133,7 @@ def below(env: object, inner: object) -> Iterator[object]:
 
 
 BROKEN = BaseException
-"""What somebody's code may raise; `raised` lets a person's Ctrl-C be what it is."""
+"""What the user's code may raise; `raised` leaves Ctrl-C as it is."""
 
 WAITS = "give an env whose reset() and step() return when they are done, as asyncio.Runner().run(...) does"
 """What helps with an async env."""

@@ -30,7 +30,7 @@ OUTPUTS = "outputs"
 """A method by which a model declares what it shows: a mapping of names to values."""
 
 NOTHING: dict[str, Any] = {}
-"""What is shown of something that nobody can compare, or that was shown before."""
+"""What is shown of a value that cannot be compared, or that was shown before."""
 
 Known = dict[int, object]
 """What has been looked into, by its id; each thing once, since animals know their worlds and neighbours."""
@@ -92,7 +92,7 @@ def is_plain(value: object) -> bool:
 
 
 def attributes(thing: object) -> dict[str, Any]:
-    """What a thing holds under names of its own that are public; a property might do something."""
+    """Return public instance attributes; properties are skipped because they may have side effects."""
     held = dict(vars(thing)) if hasattr(thing, "__dict__") else {}
     slots = (name for each in type(thing).__mro__ for name in getattr(each, "__slots__", ()))
     held |= {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
@@ -167,7 +167,7 @@ BOX_NS = 200_000_000
 
 
 def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
-    """Reset and step a subject a few times at random, or go on with what somebody plays.
+    """Reset and step a subject a few times at random, or go on with given actions.
 
     Each kind of fault is noted once, where it was first seen.
     """
@@ -188,13 +188,13 @@ def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Not
             look(f"at step {step}")
             if now_ns() - begin > BOX_NS:
                 break
-    except HotloopError as error:  # what was measured stays so, whoever played it
+    except HotloopError as error:  # the measurement is done all the same
         seen.setdefault("raised", str(error))
     return tuple(notice(Code.INTERFACE, target=subject.spec.name, fault=fault) for fault in seen.values())
 
 
 def drawn(subject: Subject) -> Sequence[Any]:
-    """Random actions; none where an env does not say what its actions are, and somebody's policy plays it."""
+    """Random actions; none if an env does not say what its actions are."""
     try:
         return subject.draw(np.random.default_rng(0), EXAMINED_STEPS)
     except InputError:

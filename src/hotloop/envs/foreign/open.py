@@ -310,7 +310,7 @@ def puffer(name: str, order: OpenRequest) -> Any:
 
 
 def made(target: str, make: Callable[[], Any]) -> Any:
-    """What somebody's code makes; its own last words where it raises."""
+    """Return what the user's code makes; TheirError with its last words if it raises."""
     try:
         with lifeline.doing(Doing.MAKE):
             return make()

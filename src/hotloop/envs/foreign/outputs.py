@@ -206,7 +206,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What was given back as named arrays, the first axis one env; what nobody can compare is left out."""
+    """What was given back as named arrays, the first axis one env; what cannot be compared is left out."""
     for part, rows in leaves(name, value):
         if rows is not None:
             yield part, rows[None]
@@ -266,7 +266,7 @@ def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def unseen(parts: Mapping[str, Any]) -> list[str]:
-    """Names of what an env gave back and nobody can compare."""
+    """Names of what an env gave back and cannot be compared."""
     return [name for part, value in parts.items() for name, rows in leaves(part, value) if rows is None]
 
 

@@ -127,7 +127,7 @@ def phases_of(told: Any) -> dict[str, int]:
 
 
 class PhaseLog:
-    """Keeps what an env reports of each of its steps, for as long as somebody keeps a log of them."""
+    """Keeps what an env reports of each of its steps, while a log of them is kept."""
 
     is_native = False
 

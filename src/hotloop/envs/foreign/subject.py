@@ -1,4 +1,4 @@
-"""What all of somebody else's envs have in common as subjects: calls in spans, tapes, spaces, generators.
+"""What all foreign envs have in common as subjects: calls in spans, tapes, spaces, generators.
 
 And what those have that are stepped one at a time: counts and answers.
 """
@@ -61,7 +61,7 @@ def reseeded(reset: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ForeignSubject(OneByOne, ABC):
-    """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
+    """An env that is not ours; a kind of env says what a reset, a step and a draw are."""
 
     restarts = True
     can_save = logs_itself = False

@@ -55,7 +55,7 @@ class NoParameters:
 
 
 class EnvsEngine:
-    """Somebody's envs, whoever steps them, their answers in arrays; episodes follow at once."""
+    """The user's envs, stepped by a crew, their answers in arrays; episodes follow at once."""
 
     def __init__(
         self, spec: BatchSpec, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any]
@@ -243,7 +243,7 @@ def open_trainable(target: Target) -> Batch:
 def open_whole(
     target: Target, order: OpenRequest, options: BatchSettings, number: int, own: Collection[str]
 ) -> Batch:
-    """Somebody's own batch, with as many envs as the training has."""
+    """Open the user's own batch, with as many envs as the training has."""
     if {"vector", "workers"} & (target.keys.keys() - set(own)):
         raise InputError(f"{target.name} steps its envs by itself: leave out vector= and workers=")
     count = {"num_envs": options.num_envs} if "num_envs" in own else {}

@@ -137,7 +137,7 @@ class TurnSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        """Take a turn: by the action of whoever's turn it is; the dead pass."""
+        """Take a turn by the action of the agent selected; the dead pass."""
         _, _, ended, cut, _ = self._given
         lifeline.beat(self._pulse, self._calls)
         try:
