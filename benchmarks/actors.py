@@ -23,7 +23,7 @@ import psutil
 
 import benchmark
 from hotloop.core.target import Target
-from hotloop.judge.tune import learnt
+from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainContender, TrainSide, untimed
 from hotloop.stats.ratio import Ratio, ratio
@@ -198,7 +198,7 @@ def returns(actors: int, seeds: int, env_steps: int) -> dict[str, Any]:
             for seed in range(1, seeds + 1)
         ]
         print(f"{way}: {found[way]}", file=sys.stderr)
-    return {"returns": found, "learnt": asdict(learnt(env_steps, found["here"], found["ray"]))}
+    return {"returns": found, "learnt": asdict(learning_check(env_steps, found["here"], found["ray"]))}
 
 
 def page(rates: dict[int, Rate]) -> str:

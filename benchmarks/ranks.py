@@ -30,7 +30,7 @@ import actors
 import benchmark
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
-from hotloop.judge.tune import learnt
+from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
 from hotloop.stats.ratio import ratio
@@ -191,7 +191,7 @@ def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
             for seed in range(1, seeds + 1)
         ]
         print(f"{name_of(each)}: {found[name_of(each)]}", file=sys.stderr)
-    told = learnt(env_steps, found[name_of(1)], found[name_of(ranks)])
+    told = learning_check(env_steps, found[name_of(1)], found[name_of(ranks)])
     return {"returns": found, "learnt": asdict(told)}
 
 

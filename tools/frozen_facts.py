@@ -33,10 +33,10 @@ from hotloop.mcp import answers
 from hotloop.mcp.server import Server, tools
 from hotloop.report import html, markdown, terminal
 from hotloop.report.exports import EXPORTS
+from hotloop.report.files import draw_speedscope, draw_trace
 from hotloop.report.kinds.record import record_sections
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
-from hotloop.report.traces import draw_speedscope, draw_trace
 from hotloop.stats.summary import with_metrics
 
 WIDTH = 100

@@ -33,7 +33,7 @@ MEASURED = re.compile(
 """What looks like a figure somebody measured."""
 SETTINGS = {
     "20 µs": "native/engine/pool.cpp",
-    "50 MB": "src/hotloop/report/traces.py",
+    "50 MB": "src/hotloop/report/files.py",
     "25 ms": "src/hotloop/lab/measure/loop.py",
     "20 ms": "src/hotloop/core/turn_clock.py",
 }

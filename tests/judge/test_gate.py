@@ -15,14 +15,14 @@ from hotloop.core.record.record import CPU_SHARE, Resources
 from hotloop.judge.gate import (
     change_between,
     change_of_speed,
+    downgrade_if_unmeasurable,
     estimate,
-    excused,
     hold,
+    lacked_cpu,
     loosened,
     needs_another,
     rounded,
     settle,
-    starved,
     values_of,
     weakened,
 )
@@ -163,14 +163,17 @@ def test_of_counts_in_other_places_of_memory_most_decide(runs: list[Held], stand
 def test_an_absolute_speed_on_a_busy_machine_is_never_red() -> None:
     busy = replace(PROFILE, machine={**PROFILE.machine, "load": 9.0})
     alone = replace(busy, values={**busy.values, CPU_SHARE: (0.99, 1.0)})
-    why = starved(budget(limit=100), busy)
+    why = lacked_cpu(budget(limit=100), busy)
     assert why == "the machine had a load of 9.0: measure on a quiet one, or hold it against a commit"
-    assert starved(budget(limit=100), PROFILE) is None
-    assert starved(budget(limit=100), alone) is None
-    assert starved(budget(), busy) is None
-    assert starved(budget(COUNTED, limit=100), busy) is None
-    assert excused(hold(budget(limit=100), TODAY, now=[50.0] * 6), why).standing == "cannot tell"
-    assert excused(hold(budget(limit=100), TODAY, now=[150.0] * 6), why).standing == "met"
+    assert lacked_cpu(budget(limit=100), PROFILE) is None
+    assert lacked_cpu(budget(limit=100), alone) is None
+    assert lacked_cpu(budget(), busy) is None
+    assert lacked_cpu(budget(COUNTED, limit=100), busy) is None
+    assert (
+        downgrade_if_unmeasurable(hold(budget(limit=100), TODAY, now=[50.0] * 6), why).standing
+        == "cannot tell"
+    )
+    assert downgrade_if_unmeasurable(hold(budget(limit=100), TODAY, now=[150.0] * 6), why).standing == "met"
 
 
 def test_what_is_only_hoped_for_is_measured_once() -> None:

@@ -11,9 +11,9 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree, add, grow
+from hotloop.judge.course import find_changes, views
 from hotloop.judge.diagnose import Diagnosis, diagnose
 from hotloop.judge.expect import configuration, expect
-from hotloop.judge.stages import find_changes, views
 
 WALL_NS = 100_000_000
 

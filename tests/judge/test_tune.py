@@ -6,11 +6,11 @@ from support.shelves import tuned
 
 from hotloop.core.record.sweep import Tried
 from hotloop.judge.judge import judge
-from hotloop.judge.tune import floor, learnt, marked, survivors, tried, winner
+from hotloop.judge.sweep import floor, learning_check, mark_best, summarize_candidate, survivors, winner
 
 
 def made(n: str, speeds: list[float], *, rungs: int = 1, rss: float = 1.0, latency: float = 1.0) -> Tried:
-    return tried({"n": n}, speeds, rungs=rungs, rss_bytes=rss, latency_ns=latency)
+    return summarize_candidate({"n": n}, speeds, rungs=rungs, rss_bytes=rss, latency_ns=latency)
 
 
 def test_the_faster_half_goes_on_and_one_at_least() -> None:
@@ -34,7 +34,7 @@ def test_those_that_nobody_beats_are_marked() -> None:
     fast = made("fast", [100.0], rss=10, latency=10)
     small = made("small", [50.0], rss=1, latency=10)
     beaten = made("beaten", [40.0], rss=5, latency=10)
-    assert [each.best for each in marked([fast, small, beaten])] == [True, True, False]
+    assert [each.best for each in mark_best([fast, small, beaten])] == [True, True, False]
 
 
 def test_the_floor_is_below_the_median() -> None:
@@ -59,27 +59,27 @@ def test_the_floor_is_below_the_median() -> None:
 def test_learning_is_told_by_the_whole_interval_and_a_band(
     present: list[float], winner: list[float], outcome: str
 ) -> None:
-    assert learnt(100, present, winner).outcome == outcome
+    assert learning_check(100, present, winner).outcome == outcome
 
 
 def test_what_may_be_lost_is_a_part_of_what_was_learnt_and_not_of_what_a_return_is_counted_from() -> None:
     lower = [9.97, 9.96, 9.98, 9.97, 9.96, 9.98]
-    assert learnt(100, [10.0] * 6, lower, [0.0] * 6).outcome == "as well"
-    assert learnt(100, [10.0] * 6, lower, [9.9] * 6).outcome == "worse"
-    shifted = learnt(100, [0.0] * 6, [each - 10 for each in lower], [-10.0] * 6)
+    assert learning_check(100, [10.0] * 6, lower, [0.0] * 6).outcome == "as well"
+    assert learning_check(100, [10.0] * 6, lower, [9.9] * 6).outcome == "worse"
+    shifted = learning_check(100, [0.0] * 6, [each - 10 for each in lower], [-10.0] * 6)
     assert shifted.outcome == "as well"
     assert shifted.margin == 0.5
-    assert learnt(100, [10.0] * 6, lower, [0.0] * 6, band=0.001).outcome == "worse"
+    assert learning_check(100, [10.0] * 6, lower, [0.0] * 6, band=0.001).outcome == "worse"
 
 
 def test_where_nothing_was_learnt_nobody_learns_as_well() -> None:
     noisy = [10.5, 9.4, 10.2, 9.8, 10.3, 9.7]
-    found = learnt(100, [10.0] * 6, noisy, [10.1] * 6)
+    found = learning_check(100, [10.0] * 6, noisy, [10.1] * 6)
     assert (found.margin, found.outcome) == (0.0, "cannot tell")
 
 
 def test_the_difference_is_of_seeds_that_both_share() -> None:
-    same = learnt(100, [1.0, 2, 3, 4, 5, 6], [1.2, 1.9, 3.1, 3.8, 5.3, 5.9])
+    same = learning_check(100, [1.0, 2, 3, 4, 5, 6], [1.2, 1.9, 3.1, 3.8, 5.3, 5.9])
     assert same.low <= 0 <= same.high
     assert same.difference == pytest.approx(0.2 / 6)
 
@@ -88,5 +88,5 @@ def test_the_difference_is_of_seeds_that_both_share() -> None:
 def test_what_is_learnt_decides_what_the_shell_is_told(winner: tuple[float, float], code: int) -> None:
     record = tuned()
     assert record.tuning is not None
-    found = replace(record.tuning, learnt=learnt(100, (5.0, 5.0), winner))
+    found = replace(record.tuning, learnt=learning_check(100, (5.0, 5.0), winner))
     assert judge(replace(record, tuning=found)).exit_code == code

@@ -17,7 +17,7 @@ from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.record.record import Ran, SuiteRan
 from hotloop.core.record.sweep import STEP_NS, Point, Sweep
 from hotloop.core.target import Target
-from hotloop.judge.scale import conclude
+from hotloop.judge.sweep import conclude
 from hotloop.lab import suite
 from hotloop.lab.cells import Cell, Shelf, sweep
 from hotloop.lab.measure.rounds import Rounds

@@ -10,8 +10,8 @@ from hotloop.core.spans.trace import Slice, Trace
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.trace import Tracer
-from hotloop.report import traces as module
-from hotloop.report.traces import draw_speedscope, draw_trace
+from hotloop.report import files as module
+from hotloop.report.files import draw_speedscope, draw_trace
 
 
 @pytest.fixture(autouse=True)

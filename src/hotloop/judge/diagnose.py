@@ -10,10 +10,10 @@ from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
 from hotloop.judge.compare import conditions_of, differences, ratio_of
+from hotloop.judge.course import UPDATES_PER_S, views, weight, where
 from hotloop.judge.evidence import Observation, describe_share
 from hotloop.judge.expect import Expectations
 from hotloop.judge.rules import RULES, WORTH, Rule, find_observations, is_looked_at
-from hotloop.judge.stages import UPDATES_PER_S, views, weight, where
 
 AWAY = 1e12  # How many times as fast something is that is gone
 LARGEST = 8  # Rows that are listed
@@ -130,6 +130,7 @@ def diagnose(
     """
     check(record)
     case = Case(record, None if alternatives is None else tuple(alternatives))
+    line = case.hottest_line
     return Diagnosis(
         run_id=record.run_id,
         kind=record.kind,
@@ -140,7 +141,7 @@ def diagnose(
         inside=tuple(inside(case)),
         libraries=tuple(bound(row) for row in case.libraries[:LARGEST] if row.part.share >= LEAST_LIBRARY),
         lever=lever(case),
-        hottest_line=at_line(case),
+        hottest_line=f"{line[1]:.0%} of it at {line[0]}" if line else "",
         notes=tuple(notes(case)),
         checks=sum(is_looked_at(rule, case) for rule in RULES),
         candidates=tuple(candidates(case, file)),
@@ -201,12 +202,6 @@ def stage_bounds(record: Record, stage: Record) -> StageBounds:
     )
 
 
-def at_line(case: Case) -> str:
-    """Return where the lever spends most of its time, with the code there; empty if that is not known."""
-    line = case.hottest_line
-    return f"{line[1]:.0%} of it at {line[0]}" if line else ""
-
-
 def notes(case: Case) -> Iterable[str]:
     """Return what Hotloop's own loop and instrument took, which is no advice about the user's code."""
     for row in case.rows:
@@ -239,9 +234,11 @@ def inside(case: Case) -> Iterable[Bound]:
 def bound(row: Row, record: Record | None = None, stage: Record | None = None) -> Bound:
     """Return a row with what it buys of the whole run; its share is of the phase that it is in."""
     of_run = weight(record, stage) if record and stage else 1.0
-    part = row.part.scaled(of_run)
+    part, parts = row.part.scaled(of_run), row.path.split("/")
+    # A row deep in a tree is named with what it is in: calls of what, or whose observations.
+    name = row.name if len(parts) <= DEEP or row.name.endswith(SELF) else "/".join(parts[-2:])
     return Bound(
-        name=row.path if row.sampled else placed(row),
+        name=row.path if row.sampled else name,
         path=row.path,
         share=row.part.share,
         interval=row.part.interval,
@@ -251,12 +248,6 @@ def bound(row: Row, record: Record | None = None, stage: Record | None = None) -
         where=where(record, stage) if record and stage else "",
         of_run=of_run,
     )
-
-
-def placed(row: Row) -> str:
-    """A row deep in a tree with what it is in: calls of what, or whose observations."""
-    parts = row.path.split("/")
-    return row.name if len(parts) <= DEEP or row.name.endswith(SELF) else "/".join(parts[-2:])
 
 
 def candidates(case: Case, file: str) -> list[Candidate]:
@@ -356,7 +347,7 @@ def gaps(case: Case) -> list[Gap]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class RowChange:
     """One row before and after."""
 
     name: str
@@ -389,7 +380,7 @@ class Since:
     unlike: tuple[str, ...]
     settings: tuple[str, ...]  # What differs in how it was run
     outcomes: tuple[Outcome, ...]
-    rows: tuple[Changed, ...]
+    rows: tuple[RowChange, ...]
     bottleneck: tuple[Bound, Bound] | None  # Before and after
 
     @property
@@ -410,7 +401,10 @@ def since(
             f"{before.run_id} is a {before.kind} of {before.target.name}, {after.run_id} a {after.kind} of "
             f"{after.target.name}: --since takes an earlier record of the same"
         )
-    seen = in_turns or seen_of(before, after)
+    times = per_unit(before) / per_unit(after)
+    # Without an interval if the rounds are too few for one.
+    seen = in_turns or ratio_of(before, after) or Ratio(estimate=times, low=times, high=times, pairs=0)
+    old, new = all_settings(before), all_settings(after)
     rows = changed_rows(before, after)
     first, last = next(iter(bounds(Case(before))), None), next(iter(bounds(Case(after))), None)
     made = [each for each in predicted if each.gain is not None and was_made(each, before, after, rows)]
@@ -421,24 +415,19 @@ def since(
         interval=(seen.low, seen.high) if seen.high > seen.low else None,
         in_turns=in_turns is not None,
         unlike=tuple(differences(conditions_of(before), conditions_of(after))),
-        settings=tuple(settings_changed(before, after)),
+        settings=tuple(
+            f"{key} {old.get(key)} → {new.get(key)}"
+            for key in {**old, **new}
+            if key != COMMAND and old.get(key) != new.get(key)
+        ),
         outcomes=tuple(outcome(each, seen) for each in made),
         rows=rows,
         bottleneck=(first, last) if first and last else None,
     )
 
 
-def seen_of(before: Record, after: Record) -> Ratio:
-    """How many times as fast it is; without an interval where the rounds are too few for one."""
-    found = ratio_of(before, after)
-    if found is not None:
-        return found
-    times = per_unit(before) / per_unit(after)
-    return Ratio(estimate=times, low=times, high=times, pairs=0)
-
-
 def per_unit(record: Record) -> float:
-    """Wall ns of one env-step, update or run."""
+    """Return the wall ns of one env-step, update or run."""
     work = record.work
     if record.work.runs:
         return record.values["wall_ns"][0]
@@ -449,25 +438,23 @@ def per_unit(record: Record) -> float:
 
 
 def units(record: Record) -> int:
-    """What the times of rows are divided by."""
+    """Return what the times of rows are divided by."""
     return 1 if record.work.runs else max(record.work.env_steps or record.work.updates, 1)
 
 
-def times(record: Record) -> dict[str, float]:
-    """Path to the ns of a row with all that is below it, per unit of work."""
+def row_times(record: Record) -> dict[str, float]:
+    """Return the ns of each row with all that is below it, by its path, per unit of work."""
     return {phase.path: phase.total_ns / units(record) for phase in record.phases}
 
 
-def times_themselves(record: Record) -> dict[str, float]:
-    """The same of what rows take beside those below them."""
-    return {row.path: row.mean_ns * row.calls / units(record) for row in Case(record).own}
-
-
-def changed_rows(before: Record, after: Record) -> tuple[Changed, ...]:
-    """The leaves that got faster or slower, with what that alone is worth, the most first."""
-    was, now = ({**times(record), **times_themselves(record)} for record in (before, after))
+def changed_rows(before: Record, after: Record) -> tuple[RowChange, ...]:
+    """Return the leaves that got faster or slower, with what that alone is worth, the most first."""
+    was, now = (
+        row_times(record) | {row.path: row.mean_ns * row.calls / units(record) for row in Case(record).own}
+        for record in (before, after)
+    )
     rows = [
-        Changed(
+        RowChange(
             name=row.name,
             path=row.path,
             before_ns=was[row.path],
@@ -481,19 +468,12 @@ def changed_rows(before: Record, after: Record) -> tuple[Changed, ...]:
     return tuple(sorted(moved, key=lambda each: -abs(each.worth - 1)))
 
 
-def settings_changed(before: Record, after: Record) -> Iterable[str]:
-    old, new = all_settings(before), all_settings(after)
-    for key in {**old, **new}:
-        if key != COMMAND and old.get(key) != new.get(key):
-            yield f"{key} {old.get(key)} → {new.get(key)}"
-
-
 def all_settings(record: Record) -> dict[str, object]:
     return {**record.target.params, **record.target.variant}
 
 
-def was_made(each: Candidate, before: Record, after: Record, rows: Sequence[Changed]) -> bool:
-    """Whether the change was made: its settings are there now, or its row is faster."""
+def was_made(each: Candidate, before: Record, after: Record, rows: Sequence[RowChange]) -> bool:
+    """Return whether the change was made: its settings are there now, or its row is faster."""
     if each.keys:
         old, new = all_settings(before), all_settings(after)
         same = [str(new.get(key)).lower() == value.lower() for key, value in each.keys.items()]
@@ -502,11 +482,12 @@ def was_made(each: Candidate, before: Record, after: Record, rows: Sequence[Chan
         )
     if any(row.path == each.path and row.before_ns > MOVED * row.after_ns for row in rows):
         return True
-    had, has = (times(record).get(str(each.path), 0.0) for record in (before, after))
+    had, has = (row_times(record).get(str(each.path), 0.0) for record in (before, after))
     return had > MOVED * has  # a row with parts, which is no leaf
 
 
 def outcome(each: Candidate, seen: Ratio) -> Outcome:
+    """Return what came of a prediction, by the intervals of both."""
     assert each.gain is not None, "only what would buy something is held against what it did"
     low, high = each.interval or (each.gain, each.gain)
     low = 1.0 if each.at_most else low

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from hotloop.core.notices import Code
-from hotloop.core.record.record import ENV_STEPS_PER_S, Metric, Record
+from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.case import Case
-from hotloop.judge.stages import views
+from hotloop.judge.course import views
 
 HALF = 0.5  # Of the best, below which a configuration is likely to be at fault
 
@@ -117,34 +117,24 @@ def given(record: Record, project: Mapping[str, Ranges], differing: tuple[str, .
             ranges |= table
     for finding in record.findings:
         ranges |= finding.facts if finding.probe == EXPECT else {}
-    speeds = speeds_by_phase(record)
+    stages = of_stages(record)
+    # A phase by all its names; a run of one population by those of the run.
+    speeds = {
+        name: each.metrics[ENV_STEPS_PER_S]
+        for each in stages
+        for name in (
+            configuration(each)[0].lower(),
+            (each.stages[0].name if len(each.stages) == 1 else each.target.name).lower(),
+        )
+        if ENV_STEPS_PER_S in each.metrics
+    }
     for phase, (low, high) in ranges.items():
         metric = speeds.get(phase.lower())
-        if metric is None and len(of_stages(record)) == 1 and is_only(ranges, record):
+        # One speed that is expected of a loop of the user's own is that of the loop, whatever it is called.
+        if metric is None and len(stages) == len(ranges) == 1 and record.kind == "run":
             metric = record.metrics.get(ENV_STEPS_PER_S)
         if metric and not is_busy(record):
             yield Given(phase=phase, low=low, high=high, reached=metric.median, differing=differing)
-
-
-def speeds_by_phase(record: Record) -> dict[str, Metric]:
-    """Return the speed of each phase that a run has named, by all its names; else of the whole run."""
-    return {
-        name: each.metrics[ENV_STEPS_PER_S]
-        for each in of_stages(record)
-        for name in names_of(each)
-        if ENV_STEPS_PER_S in each.metrics
-    }
-
-
-def names_of(record: Record) -> set[str]:
-    """Return what a run, or a phase of one, may be called in an expectation."""
-    own = record.stages[0].name if len(record.stages) == 1 else record.target.name
-    return {configuration(record)[0].lower(), own.lower()}
-
-
-def is_only(ranges: Mapping[str, Sequence[float]], record: Record) -> bool:
-    """Return whether one speed is expected of a loop of the user's own, whatever its phase is called."""
-    return len(ranges) == 1 and record.kind == "run"
 
 
 def of_records(
@@ -214,27 +204,17 @@ def speed(record: Record) -> float | None:
 
 
 def configuration(record: Record) -> tuple[str, str]:
-    """What was run, and on what."""
+    """Return what was run, a training by its phases in their order, and on what."""
     case = Case(record)
     device = "GPU" if case.on_gpu else "CPU"
+    if record.kind == "train" and record.stages:
+        return ", then ".join(PHASES.get(each.name, each.name) for each in record.stages), device
     if record.kind == "train":
-        return training_of(record), device
+        supervised = int(case.setting("supervised_steps") or 0)
+        return ("supervised" if supervised >= record.work.env_steps else "PPO"), device
     if record.kind == "run":
-        return f"own loop{stage_of(record)}", device
+        return f"own loop, {record.stages[0].name}" if len(record.stages) == 1 else "own loop", device
     return ("program" if record.work.runs else "env only"), device
-
-
-def training_of(record: Record) -> str:
-    """Return what a training did: its phases in their order."""
-    if record.stages:
-        return ", then ".join(PHASES.get(each.name, each.name) for each in record.stages)
-    supervised = int(Case(record).setting("supervised_steps") or 0)
-    return "supervised" if supervised >= record.work.env_steps else "PPO"
-
-
-def stage_of(record: Record) -> str:
-    """Return the phase that a record is of, after a comma; empty for a run of several, or of none."""
-    return f", {record.stages[0].name}" if len(record.stages) == 1 else ""
 
 
 def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:

@@ -35,14 +35,17 @@ def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
     """
     kind = budget.metric.partition(":")[0]
     if kind in (PHASE, SHARE):
-        own = share_of if kind == SHARE else ns_per_env_step
-        return (sum(own(record, phase) for phase in find_phases(record, budget.part)),)
+        # The instrumented pass makes as many env-steps as the clean one that is counted.
+        phases, steps = find_phases(record, budget.part), record.work.env_steps
+        return (sum(phase.share if kind == SHARE else phase.total_ns / steps for phase in phases),)
     if kind == INSTRUCTIONS and record.instructions is not None:
         return (record.instructions.per_env_step,)
     if kind == OVERHEAD and record.overhead is not None:
         return (record.overhead.ratio,)
     if kind == UNACCOUNTED and record.unaccounted_ns is not None:
-        return (unaccounted_share(record),)
+        totals = {phase.path: phase.total_ns for phase in record.phases}
+        whole = totals.get(STEP) or totals.get(WALL) or 0
+        return (record.unaccounted_ns / whole if whole else 0.0,)
     if kind == MEMORY and record.resources and record.resources.rss_peak_bytes is not None:
         return (float(record.resources.rss_peak_bytes),)
     name = budget.part or budget.metric
@@ -55,7 +58,7 @@ def find_phases(record: Record, name: str) -> list[Phase]:
     """Return the phases of a path, or of the end of one, none inside another; InputError if none is there."""
     whole = [phase for phase in record.phases if phase.path == name]
     found = whole or [phase for phase in record.phases if phase.path.endswith(f"/{name}")]
-    outermost = [each for each in found if not any(is_below(each.path, other.path) for other in found)]
+    outermost = [each for each in found if not any(each.path.startswith(f"{other.path}/") for other in found)]
     if outermost:
         return outermost
     paths = ", ".join(phase.path for phase in record.phases)
@@ -64,31 +67,12 @@ def find_phases(record: Record, name: str) -> list[Phase]:
     )
 
 
-def is_below(path: str, above: str) -> bool:
-    return path.startswith(f"{above}/")
-
-
-def share_of(_: Record, phase: Phase) -> float:
-    return phase.share
-
-
-def ns_per_env_step(record: Record, phase: Phase) -> float:
-    """What a phase takes of an env-step; the watched pass makes as many as the clean one that is counted."""
-    return phase.total_ns / record.work.env_steps
-
-
-def unaccounted_share(record: Record) -> float:
-    totals = {phase.path: phase.total_ns for phase in record.phases}
-    whole = totals.get(STEP) or totals.get(WALL) or 0
-    return (record.unaccounted_ns or 0) / whole if whole else 0.0
-
-
-def excused(held: Held, busy: str | None) -> Held:
+def downgrade_if_unmeasurable(held: Held, busy: str | None) -> Held:
     """What is left of a miss that says nothing, because the machine was busy."""
     return replace(held, standing="cannot tell", why=busy) if busy and held.standing == "missed" else held
 
 
-def starved(budget: Budget, record: Record) -> str | None:
+def lacked_cpu(budget: Budget, record: Record) -> str | None:
     """Why an absolute speed or time that is missed says nothing: the machine was busy with something else.
 
     What is counted, kept in memory or measured in turns does not mind.
@@ -178,27 +162,23 @@ def stands(held: Held, today: date, doubt: str | None, difference: str | None) -
 
 
 def by_bound(held: Held) -> tuple[Standing, str]:
-    """Which side of its bound the whole interval is on."""
+    """Return which side of its bound the whole interval is on."""
     found, bound = (held.value if held.limit is not None else held.change), held.bound
     if found is None or bound is None:
         return "cannot tell", "nothing was measured"
     slack = EXACT * abs(bound if held.limit is not None else 1 + bound)
-    if is_within(found, bound, slack, more_is_better=held.more_is_better):
+    if held.more_is_better:
+        is_within, is_beyond = found.low >= bound - slack, found.high < bound - slack
+    else:
+        is_within, is_beyond = found.high <= bound + slack, found.low > bound + slack
+    if is_within:
         return "met", "the whole interval is within it"
-    if is_beyond(found, bound, slack, more_is_better=held.more_is_better):
+    if is_beyond:
         return "missed", "the whole interval is beyond it"
     return "cannot tell", "the interval reaches over the limit"
 
 
-def is_within(found: Estimate, bound: float, slack: float, *, more_is_better: bool) -> bool:
-    return found.low >= bound - slack if more_is_better else found.high <= bound + slack
-
-
-def is_beyond(found: Estimate, bound: float, slack: float, *, more_is_better: bool) -> bool:
-    return found.high < bound - slack if more_is_better else found.low > bound + slack
-
-
-MOST_RUNS = 5  # Of a budget that nobody can tell: then it stays so
+MOST_RUNS = 5  # Maximum runs of a budget before the verdict is "cannot tell"
 
 
 def settle(runs: Sequence[Held]) -> Held:
@@ -211,7 +191,7 @@ def settle(runs: Sequence[Held]) -> Held:
     if misses > 1:
         again = next(each for each in reversed(runs) if each.standing == "missed")
         return replace(again, runs=len(runs), why=f"{again.why}, and a second run agrees")
-    if misses and is_outvoted(runs):
+    if misses and is_minority(runs):
         why = "met by two counts of three: the other came by where its memory lay"
         return replace(
             next(each for each in reversed(runs) if each.standing == "met"), runs=len(runs), why=why
@@ -231,10 +211,10 @@ def needs_another(runs: Sequence[Held]) -> bool:
         return False
     if not runs[-1].enforced or (runs[-1].value is None and runs[-1].change is None):
         return False
-    return ("missed" in standings or "met" not in standings) and not is_outvoted(runs)
+    return ("missed" in standings or "met" not in standings) and not is_minority(runs)
 
 
-def is_outvoted(runs: Sequence[Held]) -> bool:
+def is_minority(runs: Sequence[Held]) -> bool:
     """Whether counts, which only the place of things in memory can move, were met by two for one miss."""
     standings = [each.standing for each in runs]
     return runs[0].metric == INSTRUCTIONS and standings.count("met") > 1 >= standings.count("missed")

@@ -1,7 +1,7 @@
 """The history of a speed: one point a commit, where it changed its level, and what was accepted."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from hotloop.core.record.metadata import own_commit
@@ -89,7 +89,10 @@ def identity_of(record: Record) -> Identity:
 def series_of(identity: Identity, records: Sequence[Record], accepted: Mapping[str, str]) -> Series:
     """The records of one series, joined by commit, in the order of the commits if the records know it."""
     by_commit: dict[tuple[str, bool], list[Record]] = {}
-    for record in sorted(records, key=position_of):
+    # By how many commits there are up to the record's own; 0 if the record does not know.
+    for record in sorted(
+        records, key=lambda each: (each.code.get("ancestry") or {"position": 0})["position"]
+    ):
         by_commit.setdefault(own_commit(record.code), []).append(record)
     points = tuple(point_of(commit, each) for commit, each in by_commit.items())
     marked = {
@@ -100,15 +103,12 @@ def series_of(identity: Identity, records: Sequence[Record], accepted: Mapping[s
         identity=identity,
         cpu=records[-1].machine["cpu"],
         points=points,
-        changes=tuple(shifted(each, start) for each in changes([each.median for each in points[start:]])),
+        changes=tuple(
+            replace(each, index=each.index + start)
+            for each in changes([each.median for each in points[start:]])
+        ),
         accepted=marked,
     )
-
-
-def position_of(record: Record) -> int:
-    """Return how many commits there are up to the record's own; 0 if the record does not know."""
-    ancestry = record.code.get("ancestry")
-    return ancestry["position"] if ancestry else 0
 
 
 def point_of(commit: tuple[str, bool], records: Sequence[Record]) -> Point:
@@ -123,7 +123,3 @@ def point_of(commit: tuple[str, bool], records: Sequence[Record]) -> Point:
         run_ids=tuple(record.run_id for record in records),
         goal=records[-1].goal,
     )
-
-
-def shifted(change: Change, by: int) -> Change:
-    return Change(index=change.index + by, before=change.before, after=change.after, p=change.p)

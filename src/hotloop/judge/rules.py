@@ -10,9 +10,8 @@ from math import inf
 from hotloop.core.record.record import Record
 from hotloop.judge import evidence
 from hotloop.judge.case import Case, pattern
-from hotloop.judge.course import NEEDS, is_long, memory_points, speed_points
+from hotloop.judge.course import NEEDS, is_long, memory_points, speed_points, views, weight, where
 from hotloop.judge.evidence import Look, Observation, lever_at, rows_over
-from hotloop.judge.stages import views, weight, where
 
 
 @dataclass(frozen=True, slots=True)

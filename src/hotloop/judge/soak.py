@@ -17,7 +17,7 @@ from hotloop.core.record.checks import (
     Soak,
     Trend,
 )
-from hotloop.stats.slope import LIKELY, Slope, slope
+from hotloop.stats.trend import LIKELY, Slope, slope
 
 FEWEST_LOOKS = 12  # Judged ones, for a slope to be sure of
 CUT = 0.2  # Of the looks, at the beginning: there caches fill and pools grow
@@ -74,7 +74,7 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
         growth=growth,
         alarm=risen and not by_new,
         by_new=by_new,
-        curve=thinned(curve),
+        curve=downsample(curve),
     )
 
 
@@ -110,7 +110,7 @@ def rises(name: str, curve: Curve, over: Slope, growth: float) -> bool:
     return over.low > 0 and growth > least and later.estimate > 0 and (later.low > 0 or name == SLOWER)
 
 
-def thinned(curve: Curve) -> tuple[tuple[float, float], ...]:
+def downsample(curve: Curve) -> tuple[tuple[float, float], ...]:
     """As many points as are worth keeping, the last among them."""
     every = -(-len(curve) // POINTS)
     kept = [*curve[::every]]

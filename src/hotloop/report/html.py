@@ -61,11 +61,16 @@ svg.flames { border: 1px solid var(--line); border-radius: 6px; margin-top: 8px;
 def draw_page(page: Page) -> str:
     """What is read at one glance stands side by side at the top, the rest below in its order."""
     title = escape(page.title)
+    glance = [draw_chapter(chapter) for chapter in page.chapters if chapter.summary]
     body = "\n".join(
         [
             f"<h1>{title}</h1>",
             f'<p class="when">{escape(page.when)}</p>',
-            side_by_side([draw_chapter(chapter) for chapter in page.chapters if chapter.summary]),
+            # The first on the left, the others on the right.
+            f'<div class="two"><section>{"".join(glance[:1])}</section>'
+            f"<section>{''.join(glance[1:])}</section></div>"
+            if glance
+            else "",
             *(draw_chapter(chapter) for chapter in page.chapters if not chapter.summary),
         ]
     )
@@ -73,12 +78,6 @@ def draw_page(page: Page) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
-
-
-def side_by_side(parts: Sequence[str]) -> str:
-    """The first on the left, the others on the right."""
-    left, right = "".join(parts[:1]), "".join(parts[1:])
-    return f'<div class="two"><section>{left}</section><section>{right}</section></div>' if parts else ""
 
 
 def draw_chapter(chapter: Chapter) -> str:
@@ -131,17 +130,21 @@ def fact(name: str, value: Words | Curve) -> str:
 
 
 def curve(series: Curve) -> str:
-    """The values as a line, with the first and the last in words."""
-    low, high = min(series.values), max(series.values)
-    across = CURVE_WIDTH / max(len(series.values) - 1, 1)
-    up = (CURVE_HEIGHT - 4) / (high - low) if high > low else 0.0
-    points = " ".join(
-        f"{index * across:.1f},{CURVE_HEIGHT - 2 - (value - low) * up:.1f}"
-        for index, value in enumerate(series.values)
-    )
+    """Return the values as a line, with the first and the last in words."""
+    points = polyline(series.values, CURVE_WIDTH, CURVE_HEIGHT, 2)
     box = f'viewBox="0 0 {CURVE_WIDTH} {CURVE_HEIGHT}"'
     told = curve_words(series.values, width=0)
     return f'{escape(told)} <svg class="curve" {box}><polyline points="{points}"/></svg>'
+
+
+def polyline(values: Sequence[float], width: int, height: int, margin: int) -> str:
+    """Return the points of a line from the lowest to the highest value, with a margin above and below."""
+    low, high = min(values), max(values)
+    across = width / max(len(values) - 1, 1)
+    up = (height - 2 * margin) / (high - low) if high > low else 0.0
+    return " ".join(
+        f"{k * across:.1f},{height - margin - (value - low) * up:.1f}" for k, value in enumerate(values)
+    )
 
 
 def table(section: Table) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.judge import tune as choosing
+from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell
 from hotloop.lab.tune import halving
 from hotloop.options import tune as declared

@@ -14,7 +14,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
-from hotloop.judge.scale import share
+from hotloop.judge.sweep import share
 from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
 from hotloop.lab.scale import scale as lab

@@ -15,8 +15,8 @@ from hotloop.core.notices import Code
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.envs.batch import Batch
+from hotloop.judge.course import views
 from hotloop.judge.expect import configuration
-from hotloop.judge.stages import views
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train

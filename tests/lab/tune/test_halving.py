@@ -8,7 +8,7 @@ from support.records import BENCH
 from hotloop.core.progress import silent
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
-from hotloop.judge import tune as choosing
+from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Here
 from hotloop.lab.scale.axes import Place
 from hotloop.lab.tune.combinations import name_of, read
@@ -38,7 +38,9 @@ def won(truth: Mapping[str, float], spread: Mapping[str, float], seed: int) -> s
     measure, _ = measured(truth, spread, seed)
     found = halve(PLACES, measure)
     tried = [
-        choosing.tried(each.place.at, each.speeds, rungs=each.rungs, rss_bytes=1.0, latency_ns=1.0)
+        choosing.summarize_candidate(
+            each.place.at, each.speeds, rungs=each.rungs, rss_bytes=1.0, latency_ns=1.0
+        )
         for each in found
     ]
     return choosing.winner(tried).at["n"]

@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.core.errors import InputError
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
-from hotloop.judge.tune import learnt
+from hotloop.judge.sweep import learning_check
 from hotloop.lab.tune import halving, programs
 from hotloop.lab.tune import tune as lab
 from hotloop.lab.tune.combinations import read
@@ -72,7 +72,7 @@ def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
 
 def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "confirm", lambda *_: None)
-    monkeypatch.setattr(lab, "learn", lambda *_: learnt(100, [5.0] * 6, [1.0] * 6))
+    monkeypatch.setattr(lab, "learn", lambda *_: learning_check(100, [5.0] * 6, [1.0] * 6))
     monkeypatch.setattr(halving, "TURN_NS", 1_000)
     record = tune(
         read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), TuneOptions(target="", rounds=1)

@@ -7,7 +7,7 @@ from support.records import PROFILE
 from hotloop.core.project import Budget
 from hotloop.core.record.checks import Estimate
 from hotloop.core.record.profile import Finding, Table
-from hotloop.judge.gate import excused, hold
+from hotloop.judge.gate import downgrade_if_unmeasurable, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
 from hotloop.report.kinds.gate import Shown, bisected, gate, listing
@@ -116,7 +116,7 @@ def test_a_goal_about_which_nothing_can_be_told_has_no_distance() -> None:
     row = shown(goal, now=[1000.0] * 6)
     assert row.held is not None
     assert "98.0% short of the target" in drawn(row, headline="green")
-    busy = replace(row, held=excused(row.held, "the machine had a load of 9.0"))
+    busy = replace(row, held=downgrade_if_unmeasurable(row.held, "the machine had a load of 9.0"))
     text = drawn(busy, headline="green")
     assert "cannot tell (target)" in text
     assert "short of" not in text

@@ -4,7 +4,7 @@ import pytest
 from support.drawn import text
 from support.shelves import compared, tuned
 
-from hotloop.judge.tune import learnt
+from hotloop.judge.sweep import learning_check
 from hotloop.report.kinds.tune import tune
 
 MORE = {"train.torch_threads": "1", "train.minibatch_size": "4096"}
@@ -43,7 +43,10 @@ def test_what_is_learnt_is_told_beside_what_the_present_settings_learn(
     record = tuned()
     assert record.tuning is not None
     found = replace(
-        record.tuning, learnt=learnt(100, (4.0, 5.0), winner), floor=1e3, words="hotloop train grid/guard"
+        record.tuning,
+        learnt=learning_check(100, (4.0, 5.0), winner),
+        floor=1e3,
+        words="hotloop train grid/guard",
     )
     drawn = text(tune(replace(record, tuning=found)), width=150)
     assert word in drawn

@@ -21,11 +21,11 @@ from hotloop.judge.compare import compare_stored
 from hotloop.judge.gate import (
     MEMORY,
     change_of_speed,
-    excused,
+    downgrade_if_unmeasurable,
     hold,
+    lacked_cpu,
     needs_another,
     settle,
-    starved,
     values_of,
 )
 from hotloop.judge.judge import judge
@@ -175,7 +175,7 @@ def check_budget(budget: Budget, how: GateContext, against: Against | None, meas
         doubt=(against.doubt if against else None) or measured.doubt,
         difference=None if comparison is None or how.unlike else comparison.difference,
     )
-    return excused(held, starved(budget, measured.record))
+    return downgrade_if_unmeasurable(held, lacked_cpu(budget, measured.record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.time_tree import TimeTree, add
-from hotloop.judge.stages import find_changes
+from hotloop.judge.course import find_changes
 from hotloop.lab.loop.windows import MOST_ROUNDS, STEPS, UPDATES, LoopLook
 
 

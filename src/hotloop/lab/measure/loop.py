@@ -23,8 +23,7 @@ from hotloop.judge.compare import BAND
 from hotloop.lab.measure.sides import Side
 from hotloop.lab.measure.work import Tally
 from hotloop.options.compare import BUDGET_S
-from hotloop.stats.intervals import FEWEST
-from hotloop.stats.looks import FIRST
+from hotloop.stats.intervals import FEWEST, FIRST
 
 TURN_NS = 750_000
 """Mean length of a turn over the sides, unless one call is longer.

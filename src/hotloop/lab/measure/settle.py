@@ -18,8 +18,15 @@ from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
 from hotloop.lab.measure.sides import Side
 from hotloop.options.compare import THOROUGH_BUDGET_S
-from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
-from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, LOOKS, next_look
+from hotloop.stats.intervals import (
+    EARLY_MISS_IN,
+    FEWEST,
+    FINAL_MISS_IN,
+    LOOKS,
+    ONE_MISS_IN,
+    next_look,
+    sign_rank,
+)
 from hotloop.stats.ratio import outcome, ratio, within_self_noise
 
 AGAIN = "again"

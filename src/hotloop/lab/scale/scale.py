@@ -25,7 +25,7 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import timed
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
-from hotloop.judge.scale import conclude
+from hotloop.judge.sweep import conclude
 from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted

@@ -17,7 +17,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import PHASE, RSS, Refused, Tried
 from hotloop.core.target import Target
-from hotloop.judge import tune as choosing
+from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.policy import LEARNING, RANDOM
@@ -62,7 +62,7 @@ class Found:
     record: Record | None = None
 
     def tried(self) -> Tried:
-        known = choosing.tried(
+        known = choosing.summarize_candidate(
             self.place.at,
             self.speeds,
             rungs=self.rungs,

@@ -9,7 +9,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import Learnt
 from hotloop.core.target import Target
-from hotloop.judge import tune as choosing
+from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell, Executor, sweep
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method
@@ -84,7 +84,7 @@ Values = Mapping[str, Sequence[float]]
 
 def judged(pairs: Sequence[tuple[Values, Values]], options: SearchOptions) -> Learnt:
     """What the seeds that both sides had come to."""
-    return choosing.learnt(
+    return choosing.learning_check(
         options.learn_steps,
         [fmean(present[RETURN]) for present, _ in pairs],
         [fmean(chosen[RETURN]) for _, chosen in pairs],

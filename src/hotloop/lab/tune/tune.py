@@ -17,7 +17,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record, run_id
 from hotloop.core.record.sweep import BENCH, TRAIN, Learnt, Tuning
 from hotloop.core.target import Target
-from hotloop.judge import tune as choosing
+from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.cells import Executor, Here, Shelf
 from hotloop.lab.measure.loop import until_interrupted
@@ -94,7 +94,7 @@ def tune(
         raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
     if over():
         say("search: its time was over, the winner is of what was measured by then")
-    tried = choosing.marked([each.tried() for each in found])
+    tried = choosing.mark_best([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
     chosen, running = target_at(axes, best.place), executor or Here()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.codec import Interval
-from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since, StageBounds
+from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Since, StageBounds
 from hotloop.judge.expect import Expectations, Given, Reached
 from hotloop.judge.slopes import Causal
 from hotloop.report.section import (
@@ -29,6 +29,7 @@ MORE_TURNS = "too few turns for an interval: let the loop go on for more updates
 
 MOST_TOLD = 100  # Times as fast, above which a share measured to a percent tells no more
 NO_GAIN = "not known"  # What a change would buy that a record cannot tell
+NONE_EXPECTED: Sections = (Note(words="No other record of this target on a quiet machine."),)
 
 
 def diagnosis(found: Diagnosis) -> Sections:
@@ -48,14 +49,10 @@ def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
         Chapter(title="What to change first", sections=checklist(found), summary=True),
         Chapter(title="Where the time goes", sections=(*bottleneck(found), *remarks(found))),
         *((Chapter(title="Since the change", sections=changed(since)),) if since else ()),
-        Chapter(title="What could be expected", sections=expected(found.expectations) or none_expected()),
+        Chapter(title="What could be expected", sections=expected(found.expectations) or NONE_EXPECTED),
         Chapter(title="What could not be looked at", sections=missing(found) or (Note(words="Nothing."),)),
     )
     return Page(title=f"Diagnosis of {found.target}", when=when, chapters=chapters)
-
-
-def none_expected() -> Sections:
-    return (Note(words="No other record of this target on a quiet machine."),)
 
 
 def bottleneck(found: Diagnosis) -> Sections:
@@ -64,11 +61,12 @@ def bottleneck(found: Diagnosis) -> Sections:
         (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
     )
     faults = [f"{each.symptom}: {each.said}" for each in found.candidates if each.is_fault]
+    levers = [levered(each.lever) for each in found.stages if each.lever]
     return (
         Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
         *partial,
         *(Note(words=Span(each, "warn", strong=True)) for each in faults),
-        *(Note(words=Span(each, strong=True)) for each in headlines(found)),
+        *(Note(words=Span(each, strong=True)) for each in levers or [headline(found)]),
         *((Note(words=found.hottest_line),) if found.hottest_line else ()),
         *((Note(words=Span(no_problem(found), "good")),) if found.is_healthy else ()),
         *(section for each in found.stages for section in stage(each)),
@@ -85,12 +83,6 @@ def stage(found: StageBounds) -> Sections:
     about = f"  {percent(found.of_run)} of the run, {count(found.updates, 'update')}{pace}"
     rows = (bounding("row", found.bounds),) if found.bounds else ()
     return Heading(words=(Span(found.name, strong=True), about), apart=True), *rows
-
-
-def headlines(found: Diagnosis) -> list[str]:
-    """Return the lever of each phase that has one; of a run that is one population, its lever."""
-    levers = [each.lever for each in found.stages if each.lever]
-    return [levered(each) for each in levers] or [headline(found)]
 
 
 def headline(found: Diagnosis) -> str:
@@ -245,9 +237,13 @@ def short_of(found: Expectations) -> Iterator[Words]:
 
 def changed(found: Since) -> Sections:
     """Predicted against seen, the rows that moved, and the bottleneck before and after."""
+    seen = f"{times(found.seen)} {interval(found.interval, times)}".rstrip()
+    how = "by the two records, one after the other"
+    if found.in_turns:
+        how = "the settings of both measured in turns now"
     said: list[Section] = [
         Heading(words=f"since {found.before}", apart=True),
-        Note(words=("seen  ", Span(seen(found), strong=True), f"  {how_seen(found)}")),
+        Note(words=("seen  ", Span(seen, strong=True), f"  {how}")),
     ]
     if found.unlike:
         said.append(Note(words=Span(f"unlike: {'; '.join(found.unlike)}", "warn")))
@@ -262,29 +258,14 @@ def changed(found: Since) -> Sections:
     return tuple(said)
 
 
-def seen(found: Since) -> str:
-    return f"{times(found.seen)} {interval(found.interval, times)}".rstrip()
-
-
-def how_seen(found: Since) -> str:
-    return (
-        "the settings of both measured in turns now"
-        if found.in_turns
-        else "by the two records, one after the other"
-    )
-
-
 def outcomes(found: Since) -> Iterator[Words]:
     if not found.outcomes:
         yield Span("nothing was predicted of what changed: hotloop diagnose before the change does", "dim")
     for each in found.outcomes:
         tone: Tone = "good" if each.said == "as predicted" else "warn"
-        yield f"predicted  {predicted(each)} ({each.symptom}): ", Span(each.said, tone)
-
-
-def predicted(each: Outcome) -> str:
-    most = "at most " if each.at_most else ""
-    return f"{most}{times(each.predicted)} {interval(each.interval, times)}".rstrip()
+        most = "at most " if each.at_most else ""
+        predicted = f"{most}{times(each.predicted)} {interval(each.interval, times)}".rstrip()
+        yield f"predicted  {predicted} ({each.symptom}): ", Span(each.said, tone)
 
 
 def whether_moved(found: Since) -> str:
@@ -323,16 +304,16 @@ def causal(target: str, found: Sequence[Causal]) -> Sections:
         Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
         table(columns, rows),
         *((Note(words=MORE_TURNS),) if any(each.slope_interval is None for each in found) else ()),
-        *(Note(words=each) for each in untold(found)),
+        # What would be enough to tell of parts that could not be.
+        *(
+            Note(
+                words=f"{each.part}: about {each.enough:,} turns would do, of {each.trials:,} that it had; "
+                f"a program is given --turns {each.enough}, and more --runs"
+            )
+            for each in found
+            if each.enough is not None
+        ),
     )
-
-
-def untold(found: Sequence[Causal]) -> Iterator[str]:
-    """What would be enough to tell of parts that could not be."""
-    for each in found:
-        if each.enough is not None:
-            turns = f"about {each.enough:,} turns would do, of {each.trials:,} that it had"
-            yield f"{each.part}: {turns}; a program is given --turns {each.enough}, and more --runs"
 
 
 def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:

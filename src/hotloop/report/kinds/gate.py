@@ -1,10 +1,10 @@
 """The gate: one row a budget, then what was gained, what changed, and since when."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
-from hotloop.core.record.checks import Estimate, Held, Standing
+from hotloop.core.record.checks import Held, Standing
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
 from hotloop.report.facts import origin
@@ -61,20 +61,22 @@ def gate(rows: Sequence[Shown], *, headline: str, weaker: Sequence[str] = ()) ->
     told = set[tuple[str, str]]()
     more = [section for row in rows for section in about(row, told)]
     said = tuple(line for row in rows if (line := because(row)))
+    tones: dict[str, Tone] = {"green": "good", "red": "bad"}
+    # In full: the table has room for a commit's name alone.
+    against = dict.fromkeys(row.held.against for row in rows if row.held and row.held.against)
     return (
-        Note(words=headline_words(rows, headline)),
+        Note(
+            words=(
+                Span(headline, tones.get(headline, "warn"), strong=True),
+                f": {count(len(rows), 'budget')}",
+            )
+        ),
         table(COLUMNS, [cells(row) for row in rows]),
         *((Lines(lines=said),) if said else ()),
         *(Note(words=Span(each, "warn")) for each in weaker),
         *more,
-        *((facts(*commits(rows), *origin(last)),) if last else ()),
+        *((facts(("against", "; ".join(against)), *origin(last)),) if last else ()),
     )
-
-
-def commits(rows: Sequence[Shown]) -> Iterator[tuple[str, str]]:
-    """What the budgets are held against, in full; the table has room for a name."""
-    if named := dict.fromkeys(row.held.against for row in rows if row.held and row.held.against):
-        yield "against", "; ".join(named)
 
 
 def budget(record: Record) -> Sections:
@@ -91,12 +93,6 @@ def budget(record: Record) -> Sections:
     )
 
 
-def headline_words(rows: Sequence[Shown], headline: str) -> Words:
-    tones: dict[str, Tone] = {"green": "good", "red": "bad"}
-    counted = count(len(rows), "budget")
-    return Span(headline, tones.get(headline, "warn"), strong=True), f": {counted}"
-
-
 def cells(row: Shown) -> tuple[Words, ...]:
     held = row.held
     if held is None:
@@ -104,16 +100,12 @@ def cells(row: Shown) -> tuple[Words, ...]:
     return (
         held.name,
         verdict(held),
-        amount(held.value, held.unit),
+        number(held.value.value, held.unit) if held.value else "",
         change(held),
         limit(held),
-        short(held.against or ""),
+        # A commit by its name alone, as git writes it.
+        (held.against or "").partition(" (")[0].replace(", before it", "~1"),
     )
-
-
-def short(against: str) -> str:
-    """A commit by its name alone, as git writes it."""
-    return against.partition(" (")[0].replace(", before it", "~1")
 
 
 def verdict(held: Held) -> Span:
@@ -142,14 +134,8 @@ def is_hoped(held: Held) -> bool:
     return held.distance is not None and not held.enforced and held.standing != "cannot tell"
 
 
-def amount(value: Estimate | None, unit: str) -> str:
-    """A value in its unit."""
-    if value is None:
-        return ""
-    return number(value.value, unit)
-
-
 def number(value: float, unit: str, *, spelt: bool = True) -> str:
+    """Return a value in its unit."""
     if unit == "bytes":
         return scaled(value, SIZES)
     if unit.startswith("of the"):

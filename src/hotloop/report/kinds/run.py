@@ -6,7 +6,7 @@ from dataclasses import replace
 from hotloop.core.record.profile import WALL
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import tree_text
-from hotloop.judge.stages import views
+from hotloop.judge.course import views
 from hotloop.report.facts import Rows, origin
 from hotloop.report.kinds.findings import resources
 from hotloop.report.kinds.profile import keys

@@ -1,6 +1,7 @@
 """Sweeps: how cost grows along an axis, plotted in characters, and suites of many items."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from math import log10
 from statistics import median
 
@@ -15,12 +16,11 @@ from hotloop.core.record.sweep import (
     STEP_NS,
     THREADS,
     TIMED_NS,
-    Efficiency,
     Growth,
     Point,
     Sweep,
 )
-from hotloop.judge.scale import Line, lines_of, phases_of, share
+from hotloop.judge.sweep import Line, lines_of, phases_of, share
 from hotloop.report.charts import Curve, Panel
 from hotloop.report.facts import is_alone, origin, play_words
 from hotloop.report.kinds.compare import outcome_words, ratio_words
@@ -96,9 +96,10 @@ def scale(record: Record) -> Sections:
     """The points, the laws, what changes along the axes, and a plot of each."""
     swept = record.sweep
     assert swept is not None
+    told = answer_words(swept)
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        *answers(swept),
+        *((Lines(lines=tuple(Span(each, strong=True) for each in told)),) if told else ()),
         points(swept, "env-steps/s" if is_alone(record) else "agent-steps/s"),
         *laws(swept),
         *changes(swept),
@@ -113,11 +114,6 @@ def method(record: Record) -> str:
     assert record.sweep is not None
     cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
     return f"{cells}, {play_words(record)}; speeds are wall-clock time"
-
-
-def answers(swept: Sweep) -> Iterator[Section]:
-    if told := answer_words(swept):
-        yield Lines(lines=tuple(Span(each, strong=True) for each in told))
 
 
 def answer_words(swept: Sweep) -> list[str]:
@@ -201,19 +197,18 @@ def laws(swept: Sweep) -> Iterator[Section]:
     if not swept.growths:
         return
     columns = (*text_columns("of", "along"), *text_columns("grows as", "exponent", whole=True))
+    rows = [
+        (
+            name_of(each.metric),
+            each.axis + where(each.at),
+            Span(law_words(each), strong=True),
+            f"{each.exponent:.2f} [{each.low:.2f}, {each.high:.2f}]",
+            ", ".join(LAWS[law] for law in each.also),
+        )
+        for each in swept.growths
+    ]
     yield Heading(words="Laws", apart=True)
-    yield table((*columns, *text_columns("or as well")), [law_row(each) for each in swept.growths])
-
-
-def law_row(growth: Growth) -> tuple[Words, ...]:
-    also = ", ".join(LAWS[law] for law in growth.also)
-    exponent = f"{growth.exponent:.2f} [{growth.low:.2f}, {growth.high:.2f}]"
-    return name_of(growth.metric), along(growth), Span(law_words(growth), strong=True), exponent, also
-
-
-def along(growth: Growth) -> str:
-    others = " ".join(f"{axis}={value}" for axis, value in growth.at.items())
-    return f"{growth.axis} at {others}" if others else growth.axis
+    yield table((*columns, *text_columns("or as well")), rows)
 
 
 def law_words(growth: Growth) -> str:
@@ -258,20 +253,20 @@ def threads(swept: Sweep) -> Iterator[Section]:
     if not swept.efficiencies:
         return
     columns = number_columns("threads", "times as fast", "efficiency", "CPU time of a step", "idle", "serial")
+    rows = [
+        (
+            str(each.threads),
+            f"{each.speedup:.2f}",
+            percent(each.speedup / each.threads),
+            f"{each.work:.2f} times",
+            percent(each.idle),
+            percent(each.serial),
+            each.bound + where(each.at),
+        )
+        for each in swept.efficiencies
+    ]
     yield Heading(words="Threads", apart=True)
-    yield table((*columns, *text_columns("bound by")), [thread_row(each) for each in swept.efficiencies])
-
-
-def thread_row(each: Efficiency) -> tuple[Words, ...]:
-    return (
-        str(each.threads),
-        f"{each.speedup:.2f}",
-        percent(each.speedup / each.threads),
-        f"{each.work:.2f} times",
-        percent(each.idle),
-        percent(each.serial),
-        each.bound + where(each.at),
-    )
+    yield table((*columns, *text_columns("bound by")), rows)
 
 
 def plots(swept: Sweep) -> Iterator[Section]:
@@ -309,30 +304,17 @@ def panels(record: Record) -> tuple[Panel, ...]:
 def panel(swept: Sweep, line: Line) -> Panel:
     axis, others, _ = line
     found = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
-    curves = (
-        Curve(name=curve_name(metric, found.get(metric)), points=tuple(pairs), law=law_of(found.get(metric)))
-        for metric, pairs in costs(line).items()
-        if pairs
-    )
+    curves = list[Curve]()
+    for metric, pairs in costs(line).items():
+        growth, name = found.get(metric), name_of(metric)
+        law = None
+        if growth is not None:
+            name += f": {law_words(growth)}"
+            fitted = Fitted(**{each.name: getattr(growth, each.name) for each in fields(Fitted)})
+            law = None if growth.law == "unknown" else fitted.at
+        if pairs:
+            curves.append(Curve(name=name, points=tuple(pairs), law=law))
     return Panel(title=f"ns, {axis}{where(others)}", across=axis, curves=tuple(curves))
-
-
-def curve_name(metric: str, growth: Growth | None) -> str:
-    return name_of(metric) + (f": {law_words(growth)}" if growth else "")
-
-
-def law_of(growth: Growth | None) -> Callable[[float], float] | None:
-    """The law as a function of the size."""
-    if growth is None or growth.law == "unknown":
-        return None
-    return Fitted(
-        law=growth.law,
-        exponent=growth.exponent,
-        low=growth.low,
-        high=growth.high,
-        constant=growth.constant,
-        factor=growth.factor,
-    ).at
 
 
 MEANINGS = {
@@ -352,13 +334,15 @@ def suite(ran: SuiteRan) -> Sections:
         *text_columns("result"),
         *text_columns("", whole=True),
     )
-    return (Note(words=headline(ran)), table(columns, rows), *failures(ran))
-
-
-def headline(ran: SuiteRan) -> Words:
     left = ran.asked - len(ran.items)
-    words = f"suite {ran.name}: {count(len(ran.items), 'item')}"
-    return f"{words}, {left} left: go on with --resume" if left else words
+    more = f", {left} left: go on with --resume" if left else ""
+    head = f"suite {ran.name}: {count(len(ran.items), 'item')}{more}"
+    failures = tuple(
+        (Span("failed", "bad", strong=True), f"  {item.target} ({item.do}): {item.refused}")
+        for item in ran.items
+        if item.record is None
+    )
+    return Note(words=head), table(columns, rows), *((Lines(lines=failures),) if failures else ())
 
 
 def result(item: Ran) -> Words:
@@ -369,19 +353,15 @@ def result(item: Ran) -> Words:
     if record.comparisons:
         compared = record.comparisons[0]
         return outcome_words(compared.outcome, f", {ratio_words(compared.ratio)} of {item.against}")
-    if record.sweep is not None or item.do == "profile":
-        return largest_part(record) if record.sweep is None else growths(record.sweep)
+    if record.sweep is not None:
+        return "; ".join(answer_words(record.sweep)) or count(len(record.sweep.points), "place")
+    if item.do == "profile":
+        return largest_part(record)
     if record.instructions is not None:
         return f"{plain_float(record.instructions.per_env_step)} instructions/env-step"
     metric = record.metrics.get("agent_steps_per_s")
-    if metric is None:
-        return "no rounds"
-    return f"{speed(metric.median)} {speed_interval(metric.ci95)} agent-steps/s"
-
-
-def growths(swept: Sweep) -> str:
-    """How a sweep's cost grows, as far as that is known."""
-    return "; ".join(answer_words(swept)) or count(len(swept.points), "place")
+    pace = f"{speed(metric.median)} {speed_interval(metric.ci95)} agent-steps/s" if metric else ""
+    return pace or "no rounds"
 
 
 def largest_part(record: Record) -> str:
@@ -404,15 +384,3 @@ def verdict(item: Ran) -> Words:
         return Span("failed", "bad", strong=True)
     meaning = MEANINGS.get(item.code, Span(f"exit {int(item.code)}", "bad"))
     return (meaning, again) if again else meaning
-
-
-def failures(ran: SuiteRan) -> tuple[Section, ...]:
-    """Why items have no record."""
-    failed = [item for item in ran.items if item.record is None]
-    if not failed:
-        return ()
-    lines = tuple(
-        (Span("failed", "bad", strong=True), f"  {item.target} ({item.do}): {item.refused}")
-        for item in failed
-    )
-    return (Lines(lines=lines),)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree
-from hotloop.judge.stages import views
+from hotloop.judge.course import views
 from hotloop.report.facts import Rows, origin, path_line, title
 from hotloop.report.kinds.findings import gpus
 from hotloop.report.kinds.times import Cell, account_of, calls_of, draw_account, of_wall

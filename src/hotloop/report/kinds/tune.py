@@ -39,6 +39,7 @@ def tune(record: Record) -> Sections:
     """The table, the map, the confirmation, what is learnt, and the line."""
     found = record.tuning
     assert found is not None
+    skipped = tuple(Span(f"skipped {words(each.at)}: {each.why}", "dim") for each in found.skipped)
     return (
         Heading(words=Span(record.target.words, strong=True)),
         *gain(record, found),
@@ -46,7 +47,7 @@ def tune(record: Record) -> Sections:
         *heat(found, unit_of(record)),
         *comparisons(record.comparisons),
         facts(*result(record, found), *origin(record)),
-        *left_out(found),
+        *((Lines(lines=skipped),) if skipped else ()),
     )
 
 
@@ -72,7 +73,8 @@ def combinations(found: Tuning, unit: str) -> Iterator[Section]:
     apart = len(found.axes) <= APART
     if not apart:
         yield Note(words=f"settings: {JOIN.join(found.axes)}")
-    parts = parts_of(found)
+    # The functions that the user named, the first few, have columns.
+    parts = [*dict.fromkeys(name for each in found.tried for name in each.parts if name != ELSE)][:MOST_PARTS]
     columns = (
         *text_columns(*(found.axes if apart else ("settings",)), whole=True),
         *number_columns(unit, "95% interval", "memory", "latency", *parts, "rungs"),
@@ -80,12 +82,6 @@ def combinations(found: Tuning, unit: str) -> Iterator[Section]:
     )
     ordered = sorted(found.tried, key=lambda each: (-each.rungs, -each.median))
     yield table(columns, [row(each, found, parts) for each in ordered])
-
-
-def parts_of(found: Tuning) -> list[str]:
-    """Return the functions that the user named, the first few: they have columns."""
-    names = dict.fromkeys(name for each in found.tried for name in each.parts if name != ELSE)
-    return list(names)[:MOST_PARTS]
 
 
 def row(each: Tried, found: Tuning, parts: Sequence[str]) -> tuple[Words, ...]:
@@ -109,8 +105,10 @@ def heat(found: Tuning, unit: str) -> Iterator[Section]:
     if len(found.axes) < 2:
         return
     (down, rows), (across, columns), *_ = found.axes.items()
-    pairs = {(row, column): fastest(found, {down: row, across: column}) for row in rows for column in columns}
-    values = {pair: value for pair, value in pairs.items() if value is not None}
+    values: dict[tuple[str, str], float] = {}
+    for each in found.tried:
+        pair = each.at[down], each.at[across]
+        values[pair] = max(each.median, values.get(pair, each.median))
     if not values:
         return
     drawn = HeatMap(
@@ -125,25 +123,13 @@ def heat(found: Tuning, unit: str) -> Iterator[Section]:
     yield Picture(svg=draw_heat(drawn), instead=(shaded(drawn),))
 
 
-def fastest(found: Tuning, at: dict[str, str]) -> float | None:
-    here = (each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at))
-    return max(here, default=None)
-
-
 def shaded(drawn: HeatMap) -> Section:
-    """The map in letters."""
+    """Return the map in letters."""
     best = max(drawn.values.values())
-    rows = [
-        (row, *(shade(drawn.values.get((row, column)), best) for column in drawn.columns))
-        for row in drawn.rows
-    ]
+    shades = {pair: SHADES[round(value / best * (len(SHADES) - 1))] for pair, value in drawn.values.items()}
+    cells = {pair: f"{speed(value)} {shades[pair] * 2}" for pair, value in drawn.values.items()}
+    rows = [(row, *(cells.get((row, column), "") for column in drawn.columns)) for row in drawn.rows]
     return table((*text_columns(drawn.down, whole=True), *number_columns(*drawn.columns)), rows)
-
-
-def shade(value: float | None, best: float) -> str:
-    if value is None:
-        return ""
-    return f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
 
 
 def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
@@ -165,32 +151,18 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
 
 
 def learning(learnt: Learnt) -> Span:
+    """Say how much less the winner learns, and how much less would be no loss."""
     change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
-    words = (
-        f"{change} to the present settings' {fmean(learnt.present):.3g}{after(learnt)}, "
-        f"{count(len(learnt.present), 'seed')}"
-    )
-    tone = TONES.get(learnt.outcome, "plain")
-    return Span(f"{learnt.outcome}: {words}; {allowed(learnt)}", tone, strong=tone == "bad")
-
-
-def after(learnt: Learnt) -> str:
-    """How long both were trained; empty of programs, which train for as long as they do."""
-    return f" of return after {learnt.env_steps:,} env-steps" if learnt.env_steps else ""
-
-
-def allowed(learnt: Learnt) -> str:
-    """What may be lost, and of what."""
-    if learnt.learned <= 0:
-        return "in so few the present settings learn nothing that could be lost: give more --learn-steps"
+    # A program trains for as long as it does.
+    after = f" of return after {learnt.env_steps:,} env-steps" if learnt.env_steps else ""
+    seeds = count(len(learnt.present), "seed")
     gained = f" ({learnt.learned:.3g} beyond an untrained policy)" if learnt.untrained else ""
-    return f"a loss up to {learnt.margin:.3g}, {learnt.band:.0%} of what they learn{gained}, is none"
-
-
-def left_out(found: Tuning) -> Iterator[Section]:
-    if found.skipped:
-        told = (f"skipped {words(each.at)}: {each.why}" for each in found.skipped)
-        yield Lines(lines=tuple(Span(each, "dim") for each in told))
+    allowed = f"a loss up to {learnt.margin:.3g}, {learnt.band:.0%} of what they learn{gained}, is none"
+    if learnt.learned <= 0:
+        allowed = "in so few the present settings learn nothing that could be lost: give more --learn-steps"
+    words = f"{change} to the present settings' {fmean(learnt.present):.3g}{after}, {seeds}; {allowed}"
+    tone = TONES.get(learnt.outcome, "plain")
+    return Span(f"{learnt.outcome}: {words}", tone, strong=tone == "bad")
 
 
 def words(at: dict[str, str]) -> str:

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from hotloop.core.record.comparison import (
     STEPS,
     Adoption,
-    Contrast,
     Difference,
     Facts,
     Group,
-    Part,
     Statistical,
     Validation,
     field_words,
@@ -102,12 +100,15 @@ def parts(record: Record) -> Table:
         *text_columns("compared", whole=True),
     )
     checked = validation_of(record)
-    return table(columns, [part_row(part, checked.mode) for part in checked.parts])
-
-
-def part_row(part: Part, mode: str) -> tuple[Words, ...]:
-    numbers = (f"{part.num_envs:,}", f"{part.threads:,}", f"{part.steps:,}", f"{part.comparisons:,}")
-    return part.tape, *numbers, "by digest" if part.by_digest else f"every step, {mode}"
+    rows = [
+        (
+            part.tape,
+            *(f"{number:,}" for number in (part.num_envs, part.threads, part.steps, part.comparisons)),
+            "by digest" if part.by_digest else f"every step, {checked.mode}",
+        )
+        for part in checked.parts
+    ]
+    return table(columns, rows)
 
 
 def replay(bundle: Facts, record: Record, from_state: bool | None) -> Sections:
@@ -119,20 +120,15 @@ def replay(bundle: Facts, record: Record, from_state: bool | None) -> Sections:
         return (Note(words=(gone, f": it was {kept}")),)
     where = "in the same place" if str(seen) == str(kept) else f"in another place; it was {kept}"
     head = Note(words=(Span("differs again", "bad", strong=True), f", {where}"))
-    return head, section.facts(*place(seen), *origin_of(bundle, checked), *last_good(from_state))
-
-
-def origin_of(bundle: Facts, checked: Validation) -> Rows:
-    """What a bundle says of both sides and of the way to the difference."""
-    yield "reference is", bundle.reference.words
-    yield "candidate is", bundle.candidate.words
-    yield "tape", f"{bundle.tape}, {count(checked.parts[0].steps, 'step')}"
-    yield "shrunk from", "; ".join(bundle.story)
-
-
-def last_good(from_state: bool | None) -> Rows:
-    if from_state is not None:
-        yield "last good state", f"one step from it {'differs too' if from_state else 'does not differ'}"
+    differs = {None: "", True: "differs too", False: "does not differ"}[from_state]
+    return head, section.facts(
+        *place(seen),
+        ("reference is", bundle.reference.words),
+        ("candidate is", bundle.candidate.words),
+        ("tape", f"{bundle.tape}, {count(checked.parts[0].steps, 'step')}"),
+        ("shrunk from", "; ".join(bundle.story)),
+        ("last good state", differs and f"one step from it {differs}"),
+    )
 
 
 FOUND = Span("THEY DIFFER", "bad", strong=True)
@@ -149,7 +145,8 @@ def statistical(records: Sequence[Record]) -> Sections:
 
 
 def one(record: Record) -> tuple[Section, ...]:
-    found = statistical_of(record)
+    found = record.statistical
+    assert found is not None
     word = FOUND if found.differences else UNKNOWN if found.pairs < found.needed else NOT_FOUND
     head = Note(words=(Span(record.target.name, strong=True), f"  against {found.against}: ", word))
     told = (
@@ -161,11 +158,6 @@ def one(record: Record) -> tuple[Section, ...]:
     return head, Note(words=(told,)), *differences(found), bounds(found)
 
 
-def statistical_of(record: Record) -> Statistical:
-    assert record.statistical is not None
-    return record.statistical
-
-
 def differences(found: Statistical) -> tuple[Section, ...]:
     """What differs, as it was seen in fresh pairs; nothing where nothing does."""
     if not found.differences:
@@ -174,19 +166,17 @@ def differences(found: Statistical) -> tuple[Section, ...]:
         *text_columns("policy", "what differs"),
         *number_columns("candidate less reference", "interval", "in spreads"),
     )
-    title = Heading(words=("what differs",), apart=True)
-    return title, table(columns, [difference_row(each) for each in found.differences])
-
-
-def difference_row(found: Contrast) -> tuple[Words, ...]:
-    between = f"{found.low:+.4g} to {found.high:+.4g}"
-    return (
-        found.policy,
-        found.what,
-        f"{found.difference:+.4g}",
-        between,
-        f"{found.difference / found.spread:+.2g}",
-    )
+    rows = [
+        (
+            each.policy,
+            each.what,
+            f"{each.difference:+.4g}",
+            f"{each.low:+.4g} to {each.high:+.4g}",
+            f"{each.difference / each.spread:+.2g}",
+        )
+        for each in found.differences
+    ]
+    return Heading(words=("what differs",), apart=True), table(columns, rows)
 
 
 def bounds(found: Statistical) -> Section:
@@ -211,28 +201,20 @@ def adoption(found: Adoption) -> Sections:
     title = Heading(words=(Span(found.candidate, strong=True), f"  against {found.reference}"))
     steps = Lines(lines=tuple(step(number, found.step) for number in range(1, len(STEPS) + 1)))
     command = Note(words=Span(f"run  {found.command}", strong=True))
-    return title, compared(found), timed(found), steps, Note(words=found.why), command
-
-
-def compared(found: Adoption) -> Table:
-    """How much was compared, by configuration and together."""
+    # How much was compared, by configuration and together.
     rows: list[tuple[Words, ...]] = [
         (each.target, f"{each.runs:,}", f"{each.comparisons:,}", f"{each.mismatches:,}")
         for each in found.configurations
     ]
     rows.append(("together", "", f"{found.comparisons:,}", f"{found.mismatches:,}"))
     columns = (*text_columns("configuration"), *number_columns("runs", "comparisons", "mismatches"))
-    return table(columns, rows)
-
-
-def timed(found: Adoption) -> Section:
-    """What was replaced by itself, and the whole."""
-    if found.outcome is None:
-        return facts(("alone", "not timed"), ("end to end", "not timed"))
-    return facts(
-        ("alone", f"{found.part}: {ratio_words(found.alone)} times as fast"),
-        ("end to end", f"{ratio_words(found.whole)} times as fast"),
-    )
+    timed = facts(("alone", "not timed"), ("end to end", "not timed"))
+    if found.outcome is not None:
+        timed = facts(
+            ("alone", f"{found.part}: {ratio_words(found.alone)} times as fast"),
+            ("end to end", f"{ratio_words(found.whole)} times as fast"),
+        )
+    return title, table(columns, rows), timed, steps, Note(words=found.why), command
 
 
 def step(number: int, current: int) -> Span:

@@ -97,15 +97,10 @@ def state(record: Record) -> tuple[str, str]:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A line without axes; the plot is a tab away."""
+    """Return a line without axes; the plot is a tab away."""
     if len(values) < 2:
         return ""
-    low, high = min(values), max(values)
-    up = (LINE_HEIGHT - 6) / (high - low) if high > low else 0.0
-    across = LINE_WIDTH / (len(values) - 1)
-    points = " ".join(
-        f"{k * across:.1f},{LINE_HEIGHT - 3 - (value - low) * up:.1f}" for k, value in enumerate(values)
-    )
+    points = html.polyline(values, LINE_WIDTH, LINE_HEIGHT, 3)
     size = f'viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" style="width:{LINE_WIDTH}px;height:{LINE_HEIGHT}px"'
     return f'<svg class="curve" {size}><polyline points="{points}"/></svg>'
 
@@ -138,52 +133,44 @@ class BudgetStatus:
 
 def budget_states(budgets: Sequence[Budget], records: Iterable[Record]) -> list[BudgetStatus]:
     """Those of the project in their order, then those that only records know."""
-    latest = {record.held.name: record for record in records if record.held}
-    written = [of_project(budget, latest.pop(budget.name, None)) for budget in budgets]
-    return [*written, *(of_record(name, record) for name, record in sorted(latest.items()))]
-
-
-def of_project(budget: Budget, latest: Record | None) -> BudgetStatus:
-    return BudgetStatus(
-        name=budget.name,
-        target=budget.words.removeprefix(PROGRAM),
-        metric=budget.metric,
-        limit=budget.limit,
-        enforced=budget.enforce,
-        latest=latest,
-        written=budget,
-    )
-
-
-def of_record(name: str, record: Record) -> BudgetStatus:
-    held = record.held
-    assert held is not None
-    return BudgetStatus(
-        name=name,
-        target=record.target.words,
-        metric=held.metric,
-        limit=held.limit,
-        enforced=held.enforced,
-        latest=record,
-        written=None,
-    )
+    latest = {record.held.name: (record, record.held) for record in records if record.held}
+    written = [
+        BudgetStatus(
+            name=budget.name,
+            target=budget.words.removeprefix(PROGRAM),
+            metric=budget.metric,
+            limit=budget.limit,
+            enforced=budget.enforce,
+            latest=latest.pop(budget.name, (None, None))[0],
+            written=budget,
+        )
+        for budget in budgets
+    ]
+    others = [
+        BudgetStatus(
+            name=name,
+            target=record.target.words,
+            metric=held.metric,
+            limit=held.limit,
+            enforced=held.enforced,
+            latest=record,
+            written=None,
+        )
+        for name, (record, held) in sorted(latest.items())
+    ]
+    return [*written, *others]
 
 
 def draw_budgets(found: Sequence[BudgetStatus], numbers: Mapping[str, int]) -> str:
     """A row a budget; a click opens what was held against it last."""
     if not found:
         return ""
-    heads = "".join(f"<th>{head}</th>" for head in HEADS)
-    rows = "".join(budget_row(each, numbers) for each in found)
-    return f"<h2>{count(len(found), 'budget')}</h2>{html.framed(heads, rows)}"
-
-
-def budget_row(each: BudgetStatus, numbers: Mapping[str, int]) -> str:
-    opens = f' data-record="{numbers[each.latest.run_id]}" tabindex="0"' if each.latest else ""
-    told = "".join(
-        f"<td>{html.words(cell)}</td>" for cell in (each.name, each.target, each.metric, *cells(each))
-    )
-    return f"<tr{opens}>{told}</tr>"
+    heads, rows = "".join(f"<th>{head}</th>" for head in HEADS), list[str]()
+    for each in found:
+        opens = f' data-record="{numbers[each.latest.run_id]}" tabindex="0"' if each.latest else ""
+        row = (each.name, each.target, each.metric, *cells(each))
+        rows.append(f"<tr{opens}>{''.join(f'<td>{html.words(cell)}</td>' for cell in row)}</tr>")
+    return f"<h2>{count(len(found), 'budget')}</h2>{html.framed(heads, ''.join(rows))}"
 
 
 def cells(each: BudgetStatus) -> Iterator[Words]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
@@ -107,6 +108,7 @@ def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
 
 
 def effect(record: Record, compared: Comparison, numbers: Numbers) -> shapes.Effect:
+    """Return a comparison as a line of the forest plot."""
     ratio = compared.ratio
     assert ratio
     return shapes.Effect(
@@ -154,25 +156,16 @@ def flame_figure(svg: str) -> str:
 
 
 def stacks_of(entry: Entry) -> Mapping[Stack, float] | None:
-    """The stacks that lie beside a record; None where there are none to be read."""
-    for path in stack_files(entry):
-        try:
-            return stacks.read(path)
-        except (OSError, ValueError, KeyError, TypeError, InputError):
-            continue
-    return None
-
-
-def stack_files(entry: Entry) -> Iterator[Path]:
-    """Only what lies in the record's own folder, under its own name."""
+    """Return the stacks in a record's own folder, under its own name; None if there are none to be read."""
     if entry.path is None:
-        return
+        return None
     stem = entry.path.name.removesuffix(".json")
-    for found in entry.record.findings:
-        for name in found.files:
-            path = entry.path.with_name(f"{stem}.{Path(name).name}")
-            if name.endswith(".speedscope.json") and path.is_file():
-                yield path
+    for name in (name for found in entry.record.findings for name in found.files):
+        path = entry.path.with_name(f"{stem}.{Path(name).name}")
+        if name.endswith(".speedscope.json") and path.is_file():
+            with suppress(OSError, ValueError, KeyError, TypeError, InputError):
+                return stacks.read(path)
+    return None
 
 
 def training(records: Sequence[Record], numbers: Numbers) -> str:
@@ -218,7 +211,8 @@ def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
 def listed(record: Record, numbers: Numbers) -> tuple[int, str, tuple[str, ...]]:
     """What a click opens, the tone of its verdict, and the cells."""
     tone, word = state(record)
-    cv = spread(record)
+    metric = record.metrics.get(record.method.headline)
+    cv = metric.cv if metric else None
     cells = (
         record.created[:16].replace("T", " "),
         record.kind,
@@ -230,11 +224,6 @@ def listed(record: Record, numbers: Numbers) -> tuple[int, str, tuple[str, ...]]
         record.machine["fingerprint"],
     )
     return numbers[record.run_id], tone, cells
-
-
-def spread(record: Record) -> float | None:
-    metric = record.metrics.get(record.method.headline)
-    return metric.cv if metric else None
 
 
 PLAYER = (
@@ -303,25 +292,23 @@ def plot_of(panel: Panel) -> Plot:
     """Points where they were measured, laws by as many corners as it takes to look round."""
     places = {x for curve in panel.curves for x, _ in curve.points}
     if any(curve.law for curve in panel.curves):
-        places |= set(corners(min(places), max(places), powers=panel.powers))
+        low, high = min(places), max(places)
+        places |= {
+            low * (high / low) ** (k / CORNERS) if panel.powers else low + (high - low) * k / CORNERS
+            for k in range(CORNERS + 1)
+        }
     across = tuple(sorted(places))
-    curves = [measured(curve, across) for curve in panel.curves]
+    measured = [(curve, dict(curve.points)) for curve in panel.curves]
+    curves = [
+        Curve(name=curve.name, values=tuple(values.get(x) for x in across), dots=not curve.joined)
+        for curve, values in measured
+    ]
     laws = [
         law(curve, across, number, powers=panel.powers)
         for number, curve in enumerate(panel.curves)
         if curve.law
     ]
     return Plot(x=across, series=(*curves, *laws), powers=panel.powers)
-
-
-def corners(low: float, high: float, *, powers: bool) -> Iterator[float]:
-    for k in range(CORNERS + 1):
-        yield low * (high / low) ** (k / CORNERS) if powers else low + (high - low) * k / CORNERS
-
-
-def measured(curve: Drawn, across: Sequence[float]) -> Curve:
-    values = dict(curve.points)
-    return Curve(name=curve.name, values=tuple(values.get(x) for x in across), dots=not curve.joined)
 
 
 def law(curve: Drawn, across: Sequence[float], number: int, *, powers: bool) -> Curve:

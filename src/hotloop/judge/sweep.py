@@ -1,13 +1,14 @@
-"""What the points of a sweep come to: laws, crossings, knees, and what bounds threads; from values alone."""
+"""Sweeps: laws, crossings, knees and what bounds threads, from the points; and which settings win."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import permutations
-from statistics import median
+from statistics import fmean, median
 
 from hotloop.core.record.sweep import (
     AGENT_SPEED,
     CPU_NS,
+    LEARNING_BAND,
     PHASE,
     RSS,
     RUN_NS,
@@ -18,10 +19,13 @@ from hotloop.core.record.sweep import (
     Efficiency,
     Growth,
     Knee,
+    Learnt,
     Point,
     Sweep,
+    Tried,
 )
-from hotloop.stats.fit import Fitted, crossing, fit, knee
+from hotloop.stats.fit import crossing, fit, knee
+from hotloop.stats.intervals import mean_interval, sign_interval
 
 LITTLE = 0.02  # Of the step: a phase that takes less of every size is not worth a law
 SMALLEST_BYTES = 1 << 18  # Memory that a process takes or gives back for reasons of its own
@@ -81,36 +85,19 @@ def growths(line: Line) -> Iterator[Growth]:
     for metric in metrics_of(points):
         found = fit(series(points, metric))
         if found is not None:
-            yield growth(axis, others, metric, found)
-
-
-def growth(axis: str, others: dict[str, str], metric: str, found: Fitted) -> Growth:
-    return Growth(
-        axis=axis,
-        at=others,
-        metric=metric,
-        law=found.law,
-        exponent=found.exponent,
-        low=found.low,
-        high=found.high,
-        constant=found.constant,
-        factor=found.factor,
-        also=found.also,
-    )
+            yield Growth(axis=axis, at=others, metric=metric, **asdict(found))
 
 
 def metrics_of(points: Mapping[float, Point]) -> list[str]:
-    """What is fitted: the step or the run, memory where there is some, and phases that are worth it."""
+    """Return what is fitted: the step or the run, memory, and phases that are worth it.
+
+    Memory is fitted if it is beyond what a process takes by itself, at every size.
+    """
     names = dict.fromkeys(name for point in points.values() for name in point.values)
     whole = [name for name in (RUN_NS, STEP_NS) if name in names][:1]
-    memory = [RSS] if is_seen(points) else []
-    return [*whole, *memory, *phases_of(points)]
-
-
-def is_seen(points: Mapping[float, Point]) -> bool:
-    """Whether memory is beyond what a process takes by itself, at every size."""
     held = series(points, RSS)
-    return bool(held) and all(median(values) > SMALLEST_BYTES for values in held.values())
+    is_seen = bool(held) and all(median(values) > SMALLEST_BYTES for values in held.values())
+    return [*whole, *([RSS] if is_seen else []), *phases_of(points)]
 
 
 def phases_of(points: Mapping[float, Point]) -> list[str]:
@@ -199,3 +186,74 @@ def bound(each: Efficiency, all_of_them: Sequence[Efficiency], cores: int | None
         return "a serial part or the barrier: more numbers of threads would tell which"
     first, last = all_of_them[0].serial, all_of_them[-1].serial
     return "the barrier: waiting grows with the threads" if last > first * (1 + STEADY) else "a serial part"
+
+
+FLOOR_MISS_IN = 10  # Of the interval whose lower end is the floor: 5% on that side
+
+
+def summarize_candidate(
+    at: dict[str, str], speeds: Sequence[float], *, rungs: int, rss_bytes: float, latency_ns: float
+) -> Tried:
+    """Summarize what is known of one combination."""
+    around = sign_interval(speeds)
+    return Tried(
+        at=at,
+        speeds=tuple(speeds),
+        median=median(speeds),
+        low=around[0] if around else None,
+        high=around[1] if around else None,
+        rungs=rungs,
+        rss_bytes=max(rss_bytes, 0.0),
+        latency_ns=latency_ns,
+    )
+
+
+def survivors(speeds: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the faster half, by their medians, and one at least."""
+    ordered = sorted(speeds, key=lambda name: -median(speeds[name]))
+    return ordered[: max(1, -(-len(ordered) // 2))]
+
+
+def winner(found: Sequence[Tried]) -> Tried:
+    """Return the candidate of the last rung with the highest lower confidence bound."""
+    furthest = max(each.rungs for each in found)
+    final = [each for each in found if each.rungs == furthest]
+    return max(final, key=lambda each: (each.low if each.low is not None else min(each.speeds), each.median))
+
+
+def floor(speeds: Sequence[float]) -> float | None:
+    """Return the speed that the same settings do not miss by chance; None if there are too few rounds."""
+    around = sign_interval(speeds, FLOOR_MISS_IN)
+    return around[0] if around else None
+
+
+def mark_best(found: Sequence[Tried]) -> tuple[Tried, ...]:
+    """Mark the candidates that no other dominates."""
+    return tuple(replace(each, best=not any(dominates(other, each) for other in found)) for each in found)
+
+
+def dominates(one: Tried, other: Tried) -> bool:
+    mine, theirs = ((-each.median, each.rss_bytes, each.latency_ns) for each in (one, other))
+    return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
+
+
+def learning_check(
+    env_steps: int,
+    present: Sequence[float],
+    of_winner: Sequence[float],
+    untrained: Sequence[float] = (),
+    band: float = LEARNING_BAND,
+) -> Learnt:
+    """The difference of two trainings over seeds that both share."""
+    differences = [b - a for a, b in zip(present, of_winner, strict=True)]
+    around = mean_interval(differences) or (min(differences), max(differences))
+    return Learnt(
+        env_steps=env_steps,
+        present=tuple(present),
+        winner=tuple(of_winner),
+        difference=fmean(differences),
+        low=around[0],
+        high=around[1],
+        untrained=tuple(untrained),
+        band=band,
+    )
