@@ -207,7 +207,7 @@ def test_a_crash_of_the_target_is_a_fault(bench: Command) -> None:
         "hotloop.lab.measure.target.check",
         "hotloop.lab.bench.check_alike",
         "hotloop.lab.bench.warm_up",
-        "hotloop.lab.bench.play",
+        "hotloop.lab.measure.sides.play",
         "hotloop.lab.bench.compare_stored",
         "hotloop.lab.bench.goal_of",
         "hotloop.lab.bench.judge",
