@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core import packages
+from hotloop.core import machine
 from hotloop.core.errors import ExitCode, MissingError
-from hotloop.core.packages import install_line, need
+from hotloop.core.machine import install_line, need
 
 EDITABLE = {"url": "file:///home/me/my%20code", "dir_info": {"editable": True}}
 FOLDER = {"url": "file:///home/me/hotloop", "dir_info": {}}
@@ -30,7 +30,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def installed(monkeypatch: pytest.MonkeyPatch, by: str, direct: object) -> None:
     files = {"INSTALLER": f"{by}\n", "direct_url.json": json.dumps(direct) if direct else ""}
-    monkeypatch.setattr(packages, "told", files.__getitem__)
+    monkeypatch.setattr(machine, "told", files.__getitem__)
 
 
 @pytest.mark.usefixtures("prefix")

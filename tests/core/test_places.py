@@ -1,4 +1,4 @@
-from hotloop.core.places import places
+from hotloop.core.project import places
 
 TEXT = '''# a comment = with [everything]
 title = "x"

@@ -1,5 +1,5 @@
-from hotloop.core.packages import install_line
-from hotloop.core.probe import Obstacle, ProbeError, package_missing
+from hotloop.core.machine import install_line
+from hotloop.core.registry import Obstacle, ProbeError, package_missing
 
 
 def test_a_package_that_is_there_is_no_obstacle() -> None:

@@ -88,7 +88,7 @@ def test_a_preset_that_is_empty_is_no_default():
 
 
 def test_a_probe_is_a_file_that_declares_one(folders, monkeypatch):
-    declared = "from hotloop.core.probe import Probe\n"
+    declared = "from hotloop.core.registry import Probe\n"
     declared += "probe = Probe(name='mine', purpose='', why_not=lambda: None, look=None)\n"
     for name, text in {"__init__": "", "mine": declared, "shared": "probe = 3", "_draft": "raise"}.items():
         (folders / "eyes").mkdir(exist_ok=True)

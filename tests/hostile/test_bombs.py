@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hotloop.core import archives
-from hotloop.core.archives import check_room
+from hotloop.core import files
 from hotloop.core.errors import InputError
+from hotloop.core.files import check_room
 from hotloop.envs import tapes
 from hotloop.lab.training.folder import read_windows, windows_path
 from hotloop.lab.validate.bundle import read_bundle
@@ -44,7 +44,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture(autouse=True)
 def small_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "ROOM", ROOM)
+    monkeypatch.setattr(files, "ROOM", ROOM)
 
 
 @pytest.mark.parametrize("kind", READERS)

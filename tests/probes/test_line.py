@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.scenes import quick, scene, slow, turn
 
-from hotloop.core.probe import ProbeError
+from hotloop.core.registry import ProbeError
 from hotloop.probes import samples
 from hotloop.probes.line import MOST_FUNCTIONS, look
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.scenes import scene, turn
 
-from hotloop.core.probe import ProbeError
 from hotloop.core.record.profile import Finding
+from hotloop.core.registry import ProbeError
 from hotloop.probes import _outside as outside
 from hotloop.probes import pyspy, samples
 from hotloop.probes._outside import OutsideSampler

@@ -7,8 +7,8 @@ import pytest
 from support.scenes import quick, scene
 
 from hotloop.core.errors import InputError
-from hotloop.core.probe import ProbeError
 from hotloop.core.record import stacks
+from hotloop.core.registry import ProbeError
 from hotloop.probes import pyspy
 from hotloop.probes.pyspy import check_pid, describe, failure, inside, look, why_not
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.probe import ProbeError
 from hotloop.core.record import stacks
+from hotloop.core.registry import ProbeError
 from hotloop.probes import _running
 from hotloop.probes._running import ThreadTime, describe, read_threads
 

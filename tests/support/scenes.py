@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.probe import Scene
+from hotloop.core.registry import Scene
 
 KEPT: list[object] = []
 

@@ -19,8 +19,8 @@ from types import FrameType
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.files import NO_ROOM
-from hotloop.core.interrupt import ENDINGS, not_in_children
 from hotloop.core.process import lifeline
+from hotloop.core.progress import ENDINGS, not_in_children
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
 

@@ -20,9 +20,8 @@ from types import ModuleType
 from typing import Any
 
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.interrupt import SIGNALS
-from hotloop.core.machine import usable_cores
-from hotloop.core.packages import need
+from hotloop.core.machine import need, usable_cores
+from hotloop.core.progress import SIGNALS
 
 LOCAL = "ray"
 """A cluster of this machine alone, started for one command."""

@@ -1,16 +1,25 @@
-"""The machine a number was measured on: what it is, what limits it, and how busy it was."""
+"""The machine a number was measured on, and the optional packages that are installed on it."""
 
 import hashlib
+import importlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote, urlparse
 
-from hotloop.core.record.metadata import Gpu, Limits, Machine
+from hotloop.core.errors import MissingError
+
+if TYPE_CHECKING:
+    from hotloop.core.record.metadata import Gpu, Limits, Machine
 
 ROOT = Path("/")
 """The file system facts are read from; tests give a folder of their own."""
@@ -30,7 +39,7 @@ GPU_QUERY = ["--query-gpu=name,memory.total,driver_version", "--format=csv,nohea
 PATIENCE_S = 20
 
 
-def machine(root: Path = ROOT) -> Machine:
+def machine(root: Path = ROOT) -> "Machine":
     """The `machine` part of a record; what cannot be found out here is None or empty."""
     hardware = describe_hardware(root)
     facts = {"fingerprint": fingerprint(hardware), **hardware, **describe_system(), **describe_moment(root)}
@@ -127,7 +136,7 @@ def cpu_ticks(root: Path) -> list[int]:
     return [int(word) for word in first[1:9]]
 
 
-def container_limits(root: Path) -> Limits:
+def container_limits(root: Path) -> "Limits":
     """CPUs and bytes this process may use; None where nothing limits them."""
     cpus = [
         quota for folder in group_folders(root, "cpu") for quota in (*cpu_max(folder), *cfs_quota(folder))
@@ -183,7 +192,7 @@ def read_lines(path: Path) -> list[str]:
         return []
 
 
-def gpu() -> Gpu | None:
+def gpu() -> "Gpu | None":
     """Name, count, memory and driver of the first GPU and its likes; None where there is none."""
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -197,7 +206,7 @@ def gpu() -> Gpu | None:
     return parse_gpus(done.stdout) if done.returncode == 0 else None
 
 
-def parse_gpus(answer: str) -> Gpu | None:
+def parse_gpus(answer: str) -> "Gpu | None":
     """Read lines of `name, MiB, driver`, one a GPU."""
     rows = [line.split(", ") for line in answer.splitlines() if line.strip()]
     if not rows:
@@ -205,3 +214,88 @@ def parse_gpus(answer: str) -> Gpu | None:
     name, mebibytes, driver = rows[0]
     memory_bytes = int(mebibytes) << 20 if mebibytes.isdigit() else None  # some boards answer [N/A]
     return {"name": name, "count": len(rows), "memory_bytes": memory_bytes, "driver": driver}
+
+
+EXTRAS = {
+    "PIL": "pictures",
+    "gymnasium": "envs",
+    "mcp": "mcp",
+    "pettingzoo": "envs",
+    "py-spy": "profile",
+    "line_profiler": "profile",
+    "memray": "profile",
+    "yappi": "profile",
+    "pyarrow": "parquet",
+    "ray": "ray",
+    "tensorboard": "train",
+    "torch": "train",
+}
+"""Package to the extra of Hotloop that brings it."""
+
+DISTRIBUTIONS = {"PIL": "pillow", "stable_baselines3": "stable-baselines3"}
+"""Package to the name that installs it, if it has another one."""
+
+INSTEAD = {
+    "mlflow": ", or leave out the sink",
+    "tensorboard": ", or leave it out with train.tensorboard=false",
+    "wandb": ", or leave out the sink",
+}
+"""Package to what works without it."""
+
+
+def need(package: str) -> ModuleType:
+    """Import a package; MissingError with the line that installs it if it is missing."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        missing = (error.name or package).partition(".")[0]
+        line = f"{missing} is not installed: {install_line(missing)}{INSTEAD.get(missing, '')}"
+        raise MissingError(line) from None
+
+
+def install_line(package: str) -> str:
+    """Return the command that installs a package beside this copy of Hotloop, as that was installed."""
+    prefix, extra = Path(sys.prefix), EXTRAS.get(package)
+    name = DISTRIBUTIONS.get(package, package)
+    if (prefix / "uv-receipt.toml").exists():
+        return f"uv tool install {source(extra)}" if extra else f"uv tool install --with {name} {source()}"
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx install --force {source(extra)}" if extra else f"pipx inject hotloop {name}"
+    if told("INSTALLER").strip() == "conda":
+        return f"conda install -c conda-forge {name}"
+    return f"{installer()} {source(extra) if extra else name}"
+
+
+def installer() -> str:
+    """Return how pip, or uv's, installs into this Python."""
+    here, python = Path(sys.executable).parent, shlex.quote(sys.executable)
+    if told("INSTALLER").strip() == "uv":
+        return "uv pip install" if is_first("python", here) else f"uv pip install --python {python}"
+    return "pip install" if is_first("pip", here) else f"{python} -m pip install"
+
+
+def is_first(program: str, folder: Path) -> bool:
+    """Return whether a shell that is asked for a program finds the one in a folder."""
+    found = shutil.which(program)
+    return found is not None and Path(found).parent == folder
+
+
+def source(extra: str | None = None) -> str:
+    """Return what this copy was installed from, with an extra, as words of a shell."""
+    extras = f"[{extra}]" if extra else ""
+    direct = json.loads(told("direct_url.json") or "{}")
+    url = str(direct.get("url", ""))
+    if "dir_info" in direct:
+        folder = shlex.quote(unquote(urlparse(url).path) + extras)
+        return f"-e {folder}" if direct["dir_info"].get("editable") else folder
+    if "vcs_info" in direct:
+        url = f"{direct['vcs_info']['vcs']}+{url}@{direct['vcs_info']['commit_id']}"
+    return shlex.quote(f"hotloop{extras} @ {url}" if url else f"hotloop{extras}")
+
+
+def told(file: str) -> str:
+    """Return a file that the installer wrote beside Hotloop; nothing if there is none."""
+    try:
+        return metadata.distribution("hotloop").read_text(file) or ""
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,6 +1,18 @@
-"""How an experiment says how far it is, without knowing who listens."""
+"""How an experiment says how far it is, and how it is interrupted where that is safe.
 
-from collections.abc import Callable
+Ctrl-C, SIGTERM from a scheduler and SIGHUP from a closed terminal let work under way be finished; the second
+one ends it at once.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Self
+
+from hotloop.core.process import lifeline
 
 Progress = Callable[[int, int], None]
 """Called between measurements with what is done and what there is in all."""
@@ -8,3 +20,97 @@ Progress = Callable[[int, int], None]
 
 def silent(done: int, total: int) -> None:
     """Listen to nothing."""
+
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that interrupt a command as Ctrl-C does."""
+
+SIGNALS = (signal.SIGINT, *ENDINGS)
+
+Handler = Callable[[int, FrameType | None], None]
+
+OURS: list[Handler] = []
+"""Handlers of these signals that are set."""
+
+
+def not_in_children(handler: Handler) -> Handler:
+    """The handler, which forked processes are rid of: whoever ends his workers expects them to end."""
+    if handler not in OURS:
+        OURS.append(handler)
+    return handler
+
+
+def forget() -> None:
+    """What a forked process does first."""
+    for each in ENDINGS:
+        if signal.getsignal(each) in OURS:
+            signal.signal(each, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=forget)
+
+
+class Stop:
+    """Whether somebody asked to stop, while it is entered; only the main thread hears of it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._before: dict[int, Any] = {}
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            # A supervisor passes on Ctrl-C alone; the other signals there are the target's own.
+            signals = SIGNALS if lifeline.line is None else SIGNALS[:1]
+            heard = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
+            self._before = {each: signal.signal(each, not_in_children(self._hear)) for each in heard}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        if self._hear in OURS:
+            OURS.remove(self._hear)
+        self._before = {}
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._say("stopping after this update, with a checkpoint; Ctrl-C again stops at once")
+
+
+@contextmanager
+def defer_interrupt() -> Iterator[list[int]]:
+    """Note an interruption instead of raising it; yield the list of signals that came."""
+    pressed: list[int] = []
+    with handling(lambda number, _: pressed.append(number)):
+        yield pressed
+
+
+@contextmanager
+def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
+    """Call a function at every interruption instead of raising it."""
+    with handling(lambda *_: heard()):
+        yield
+
+
+@contextmanager
+def handling(handler: Handler) -> Iterator[None]:
+    """Handle the signals that would interrupt the command now; an ignored one stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    heard = [each for each in ENDINGS if before[each] in OURS]
+    if before[signal.SIGINT] is not signal.SIG_IGN:
+        heard.append(signal.SIGINT)
+    for each in heard:
+        signal.signal(each, not_in_children(handler))
+    try:
+        yield
+    finally:
+        for each in heard:
+            signal.signal(each, before[each])
+        if handler in OURS:
+            OURS.remove(handler)

@@ -13,9 +13,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.archives import check_room
 from hotloop.core.errors import InputError
-from hotloop.core.files import whole_bytes, write_new
+from hotloop.core.files import check_room, whole_bytes, write_new
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.record.codec import AtLeast, Count, from_plain
 from hotloop.core.record.codec import parse as read_json

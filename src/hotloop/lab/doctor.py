@@ -12,8 +12,7 @@ from statistics import median
 from typing import Any, Literal
 
 from hotloop.core.clock import now_ns
-from hotloop.core.machine import machine
-from hotloop.core.packages import install_line
+from hotloop.core.machine import install_line, machine
 from hotloop.envs import cuda, native
 from hotloop.judge.busy import BUSY_LOAD
 from hotloop.judge.judge import CLOCKS, GOVERNORS, STEAL_SHARE

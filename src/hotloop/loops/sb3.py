@@ -14,7 +14,7 @@ is a span and has its CPU time: where it waits for its workers, that is seen.
 from collections.abc import Callable
 from typing import Any
 
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.rungs import ENV_ONLY
 from hotloop.core.spans import mark, span
 from hotloop.loops.run import AnyRun

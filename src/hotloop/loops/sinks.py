@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 
 PREFIX = "hotloop/"
 """Before every name, so that they stand together."""

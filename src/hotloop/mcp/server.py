@@ -20,7 +20,7 @@ from hotloop.core.code import version
 from hotloop.core.confine import confined
 from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.files import save
-from hotloop.core.interrupt import SIGNALS
+from hotloop.core.progress import SIGNALS
 from hotloop.core.record.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off

@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import Self
 
 from hotloop.core.clock import now_ns
-from hotloop.core.probe import ProbeError
 from hotloop.core.process.worker import start
 from hotloop.core.record import stacks
 from hotloop.core.record.stacks import ANONYMOUS, Stack
+from hotloop.core.registry import ProbeError
 from hotloop.core.sampler import short_name
 from hotloop.probes import pyspy
 

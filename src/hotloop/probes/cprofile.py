@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.probe import Probe, Scene
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Frame, Stack
+from hotloop.core.registry import Probe, Scene
 
 COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")
 

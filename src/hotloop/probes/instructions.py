@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hotloop.core.errors import ExitCode, HotloopError, InputError, MissingError, SetupError
-from hotloop.core.probe import Obstacle, Probe, Scene, nameless
 from hotloop.core.process import lifeline
 from hotloop.core.process.worker import EndedError, Worker
 from hotloop.core.record.profile import Finding
+from hotloop.core.registry import Obstacle, Probe, Scene, nameless
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
 

@@ -7,9 +7,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
+from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, package_missing
 from hotloop.core.sampler import name_of
 from hotloop.probes import samples
 

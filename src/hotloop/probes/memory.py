@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import place
+from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
 from hotloop.stats.intervals import FEWEST, sign_interval
 
 PAIRS = FEWEST

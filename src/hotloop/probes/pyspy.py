@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.packages import install_line
-from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, nameless
+from hotloop.core.machine import install_line
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Frame, Stack
+from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, nameless
 from hotloop.stats.intervals import share_interval
 
 RATE = 200

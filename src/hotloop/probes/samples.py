@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hotloop.core.clock import now_ns
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Stack
+from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.sampler import StackSampler
 from hotloop.judge.lever import find_lever, own_stacks
 from hotloop.probes._outside import RATE, OutsideSampler

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
 from hotloop.core.record.profile import Finding, Table
+from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
 
 MOST_FUNCTIONS = 8
 """Of each thread."""

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import give_name
-from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
 from hotloop.core.record.profile import Finding, Table
+from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, package_missing
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import EventList

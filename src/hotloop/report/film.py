@@ -4,7 +4,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.errors import MissingError
-from hotloop.core.packages import install_line
+from hotloop.core.machine import install_line
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hotloop.core.archives import check_room
 from hotloop.core.errors import InputError
-from hotloop.core.files import free_path, whole_bytes, write_new
+from hotloop.core.files import check_room, free_path, whole_bytes, write_new
 from hotloop.envs.batch import Batch, unsealed
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.tapes import DAMAGES

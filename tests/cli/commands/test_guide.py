@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.core import packages
+from hotloop.core import machine
 from hotloop.core.errors import ExitCode
 from hotloop.mcp.guide import PAGE
 
@@ -31,7 +31,7 @@ def test_mcp_says_how_to_install_what_it_needs(hotloop: Command, monkeypatch: py
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(packages.importlib, "import_module", missing)
+    monkeypatch.setattr(machine.importlib, "import_module", missing)
     said = hotloop("mcp")
     assert said.code == ExitCode.USAGE
     assert "[mcp]" in said.err

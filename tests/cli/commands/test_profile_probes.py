@@ -15,9 +15,9 @@ from support.boxes import shorten_passes
 from hotloop.cli.commands import profile as module
 from hotloop.core import registry
 from hotloop.core.errors import ExitCode
-from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import read
+from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile import probes as probes_lab
 from hotloop.probes import _running, pyspy
 from hotloop.probes._running import ThreadTime

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
+from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile.attach import attach, command_of, watch
 from hotloop.probes import _running, pyspy
 

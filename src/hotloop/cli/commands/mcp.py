@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hotloop.cli.console import emit
 from hotloop.core.errors import ExitCode
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.options.misc import McpOptions
 
 

@@ -21,9 +21,9 @@ from hotloop.options.profile import SECONDS, ProfileOptions, ProfileProgramOptio
 from hotloop.options.shared import PROFILES
 
 if TYPE_CHECKING:
-    from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
+    from hotloop.core.registry import Probe
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import Kept

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 
 KIND = "\0"
 """The key that marks a value with a type of its own; no other mapping has it."""

@@ -24,8 +24,8 @@ from typing import Any, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.interrupt import defer_interrupt, hear_interrupt
 from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
+from hotloop.core.progress import defer_interrupt, hear_interrupt
 
 STEP_S = 60.0
 """The usual limit of a step."""

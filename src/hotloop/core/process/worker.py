@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
-from hotloop.core.interrupt import defer_interrupt
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
 from hotloop.core.process.supervisor import POLL_S, STACK_S, STEP_S, Limits, frames
+from hotloop.core.progress import defer_interrupt
 
 PATIENCE_S = 2.0
 """How long a worker may take to end by itself."""

@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.envs.adapters import views
 from hotloop.envs.adapters.views import EpisodeSeeds, one_each
 

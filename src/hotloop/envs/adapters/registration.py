@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from hotloop.core.errors import unknown
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.registry import Found, presets, worlds
 
 VERSION = 0

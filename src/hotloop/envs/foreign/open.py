@@ -18,8 +18,8 @@ import numpy as np
 
 from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, MissingError, SetupError, TheirError
+from hotloop.core.machine import install_line, need
 from hotloop.core.notices import Code, notice
-from hotloop.core.packages import install_line, need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.record.metadata import Described

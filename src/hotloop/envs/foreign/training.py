@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.settings import apply, hash_of

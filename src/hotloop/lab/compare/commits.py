@@ -12,13 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from hotloop.core.code import UNKNOWN, git
+from hotloop.core.code import UNKNOWN, Sources, git
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.process.worker import end_group, start
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Described, Instructions
-from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.spec import Spec
 from hotloop.lab.compare.contenders import Contender

@@ -7,12 +7,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Protocol
 
-from hotloop.core.code import code
+from hotloop.core.code import Sources, code
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Instructions
-from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.projects import apart, is_apart, sources
 from hotloop.envs.spec import Spec

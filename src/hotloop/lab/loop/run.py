@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from hotloop.core import spans
 from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.interrupt import defer_interrupt
-from hotloop.core.packages import need
+from hotloop.core.machine import need
+from hotloop.core.progress import defer_interrupt
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
 from hotloop.core.spans.monitor import resident_bytes

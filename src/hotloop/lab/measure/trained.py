@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.single import SeveralSubject

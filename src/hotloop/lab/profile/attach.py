@@ -6,9 +6,9 @@ from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.errors import MissingError, SetupError
 from hotloop.core.machine import machine
-from hotloop.core.probe import ProbeError
 from hotloop.core.record.metadata import Described, PathRan, Work
 from hotloop.core.record.record import Method, Record, new_record
+from hotloop.core.registry import ProbeError
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.probes import _running, pyspy

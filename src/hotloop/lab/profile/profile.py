@@ -18,10 +18,10 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
-from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.profile import PYTHON, Phase, Spread, describe_times
 from hotloop.core.record.record import Record
+from hotloop.core.registry import Probe
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, add

@@ -12,11 +12,11 @@ from typing import Any
 
 from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
-from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.profile import Finding, Phase, Table
 from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.core.record.stacks import Stack
+from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.profile.probes import Picture, no_picture

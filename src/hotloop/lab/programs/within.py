@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core import spans
-from hotloop.core.probe import Obstacle
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Phase, Table, describe_times
 from hotloop.core.record.stacks import Stack, place
+from hotloop.core.registry import Obstacle
 from hotloop.core.time_tree import TimeTree, grow, merge
 from hotloop.probes import cprofile, memory, samples
 from hotloop.probes.samples import Seen

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.target import names_callable
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch

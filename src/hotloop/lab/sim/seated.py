@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hotloop.core.errors import InputError, TheirError
+from hotloop.core.machine import need
 from hotloop.core.notices import Notice
-from hotloop.core.packages import need
 from hotloop.core.registry import find
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span

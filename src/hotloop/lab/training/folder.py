@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.archives import check_room
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, WriteError
-from hotloop.core.files import free_path, whole_bytes, write_new
+from hotloop.core.files import check_room, free_path, whole_bytes, write_new
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.record.codec import from_plain, parse
 from hotloop.core.record.record import file_name

@@ -22,8 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from hotloop.core.clock import now_ns
 from hotloop.core.cluster import LOCAL, check_address, place_of, ray_error_text
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.machine import usable_cores
-from hotloop.core.packages import need
+from hotloop.core.machine import need, usable_cores
 from hotloop.core.process.worker import start
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree

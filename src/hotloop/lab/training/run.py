@@ -15,10 +15,10 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import NO_ROOM
-from hotloop.core.interrupt import Stop
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
+from hotloop.core.progress import Stop
 from hotloop.core.record.record import Record
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.packages import need
+from hotloop.core.machine import need
 from hotloop.core.progress import Progress
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import HotloopError, InputError, MissingError, unknown
-from hotloop.core.packages import install_line
+from hotloop.core.machine import install_line
 from hotloop.worlds.farm.log.schema import TABLES, Table, open_log
 
 ROWS_AT_ONCE = 100_000

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from support.trainings import ctrl_c_heard
 
-from hotloop.core.interrupt import Stop
+from hotloop.core.progress import Stop
 
 
 @pytest.fixture(autouse=True)
