@@ -96,7 +96,12 @@ def survey(ray: Any) -> list[Node]:
     """Every machine of the cluster that has cores, and what it says of itself."""
     alive = {each["NodeID"]: each for each in ray.nodes() if each["Alive"]}
     with_cores = {key: int(each["Resources"].get("CPU", 0)) for key, each in alive.items()}
-    asked = {key: asked_on(ray, key) for key, cores in with_cores.items() if cores > 0}
+    ask = ray.remote(describe).options
+    asked = {
+        key: ask(num_cpus=0, scheduling_strategy=on_node(key)).remote()
+        for key, cores in with_cores.items()
+        if cores > 0
+    }
     try:
         told = dict(zip(asked, ray.get(list(asked.values()), timeout=SURVEY_S), strict=True))
     except ray.exceptions.GetTimeoutError:
@@ -110,13 +115,9 @@ def survey(ray: Any) -> list[Node]:
     return [Node(id=key, cores=with_cores[key], **each) for key, each in told.items()]
 
 
-def asked_on(ray: Any, node: str) -> Any:
-    return ray.remote(describe).options(num_cpus=0, scheduling_strategy=on_node(node)).remote()
-
-
-def on_node(node: str, *, soft: bool = False) -> Any:
+def on_node(node: str) -> Any:
     strategies = need("ray.util.scheduling_strategies")
-    return strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=soft)
+    return strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
 
 def check_versions(nodes: Sequence[Node], here: dict[str, str]) -> None:
@@ -169,9 +170,11 @@ class OnRay:
         waiting = deque(Task(cell=cell, node=None) for cell in cells if cores_of(cell) <= most)
         finished = 0
         for cell in cells:
-            if cores_of(cell) > most:
+            if (cores := cores_of(cell)) > most:
                 finished += 1
-                yield too_many(cell, most)
+                why = f"it reserves {cores} cores and no machine of the cluster has more than {most}"
+                why = f"{why}: ask for fewer threads"
+                yield Done(cell=cell, record=None, refused=why, code=ExitCode.USAGE)
         try:
             while waiting or self.under_way:
                 self.send(waiting)
@@ -283,11 +286,3 @@ def lost(ray: Any) -> tuple[type[Exception], ...]:
 
 def refused(task: Task, why: str) -> Done:
     return Done(cell=task.cell, record=None, refused=why, code=ExitCode.FAULT, tries=task.tries)
-
-
-def too_many(cell: Cell, most: int) -> Done:
-    needs = cores_of(cell)
-    why = (
-        f"it reserves {needs} cores and no machine of the cluster has more than {most}: ask for fewer threads"
-    )
-    return Done(cell=cell, record=None, refused=why, code=ExitCode.USAGE)

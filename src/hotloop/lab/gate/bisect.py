@@ -1,6 +1,7 @@
 """Bisecting: which commit did it, by as few builds as there can be, each step a confirmed comparison."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -11,10 +12,10 @@ from hotloop.core.project import Budget
 from hotloop.core.record.record import Record
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import Profiles
-from hotloop.lab.gate.measure import Against, GateContext, against_of, held_against
+from hotloop.lab.gate.measure import GateContext, against_of, held_against
 from hotloop.lab.gate.places import Checkouts, Measurers
 
-Told = Literal["good", "bad", "skip"]
+Verdict = Literal["good", "bad", "skip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Step:
     """One commit that was tried."""
 
     commit: str
-    told: Told
+    told: Verdict
     why: str
 
 
@@ -57,7 +58,7 @@ class Search:
         middle = (self.low + self.high) / 2
         return min(left, key=lambda at: abs(at - middle), default=None)
 
-    def note(self, at: int, told: Told) -> None:
+    def note(self, at: int, told: Verdict) -> None:
         if told == "good":
             self.low = at
         elif told == "bad":
@@ -109,20 +110,27 @@ def bisect(
     folder = how.places.project
     commits = between(how, against.place.commit.sha, "HEAD")
     refuse_changes(how.places)
-    by_speed = replace(how, unlike=True)  # which one did it, whatever others changed on the way
+    by_speed = replace(how, unlike=True)  # which commit did it, whatever others changed in between
 
     def subject(commit: str) -> str:
         return git(folder, "log", "-1", "--format=%s", commit) or ""
 
     with Measurers(budget.measured) as gauges:  # the good one is opened once for all
 
-        def tried(commit: str) -> Step:
-            trial = Trial(budget=budget, how=by_speed, against=against, gauges=gauges, profiles=profiles)
-            step = try_one(trial, commit, progress)
+        def measure(commit: str) -> Step:
+            try:
+                place = how.places.at(commit)
+                record = held_against(budget, by_speed, against, place, gauges, progress)
+            except HotloopError as error:  # what does not build, or cannot be measured, is skipped
+                step = Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
+            else:
+                with suppress(HotloopError):  # a profile that is kept on the way decides nothing
+                    profiles.of(budget, place)
+                step = verdict_of(commit, record)
             say(f"{commit[:12]} {step.told}: {step.why}")
             return step
 
-        return search(commits, tried, subject, hint)
+        return search(commits, measure, subject, hint)
 
 
 def refuse_changes(places: Checkouts) -> None:
@@ -137,40 +145,11 @@ def between(how: GateContext, good: str, bad: str) -> list[str]:
     return (found or "").split()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What every commit is held against, and by what."""
-
-    budget: Budget
-    how: GateContext
-    against: Against
-    gauges: Measurers
-    profiles: Profiles
-
-
-def try_one(trial: Trial, commit: str, progress: Progress) -> Step:
-    """Hold one commit against the good one; what does not build, or cannot be told, is skipped and said."""
-    try:
-        place = trial.how.places.at(commit)
-        record = held_against(trial.budget, trial.how, trial.against, place, trial.gauges, progress)
-    except HotloopError as error:
-        return Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
-    keep_profile(trial.budget, trial.profiles, trial.how, commit)
-    told, why = verdict_of(record)
-    return Step(commit=commit, told=told, why=why)
-
-
-def keep_profile(budget: Budget, profiles: Profiles, how: GateContext, commit: str) -> None:
-    """Keep the profile of a commit that is built anyway; a fault of it decides nothing."""
-    try:
-        profiles.of(budget, how.places.at(commit))
-    except HotloopError:
-        return
-
-
-def verdict_of(record: Record) -> tuple[Told, str]:
+def verdict_of(commit: str, record: Record) -> Step:
+    """Return whether a commit is good or bad by its budget, or has to be skipped."""
     held = record.held
     assert held is not None
     change = f"{held.change.value:+.1%}; " if held.change else ""
-    known: dict[str, Told] = {"met": "good", "missed": "bad"}
-    return known.get(held.standing, "skip"), f"{change}{held.standing}, {held.why}"
+    known: dict[str, Verdict] = {"met": "good", "missed": "bad"}
+    why = f"{change}{held.standing}, {held.why}"
+    return Step(commit=commit, told=known.get(held.standing, "skip"), why=why)

@@ -98,7 +98,10 @@ def explained(record: Record, budget: Budget, then: Place, now: Place, profiles:
         said = notice(Code.NO_PROBE, probe=PROBE, why=str(error), remedy="mend that, and run the gate again")
         return replace(record, notices=(*record.notices, said))
     whole = slower(record)
-    tables = [phase_table(before.record, after.record, whole)]
+    # every phase and span by how much it grew, as shares of the time that an env-step took then
+    old = {phase.path: phase.share for phase in before.record.phases if phase.path != WALL}
+    new = {phase.path: phase.share * whole for phase in after.record.phases if phase.path != WALL}
+    tables = [Table(title="Phases and spans", columns=COLUMNS["phase"], rows=rows(old, new))]
     facts = {"then": before.record.run_id, "now": after.record.run_id, "times_as_long": whole}
     if before.stacks and after.stacks:
         sampled = stacks.read(before.stacks), stacks.read(after.stacks)
@@ -117,13 +120,6 @@ def slower(record: Record) -> float:
     if held.more_is_better:
         return 1 / (1 + held.change.value)
     return 1 + held.change.value if is_time and not held.metric.startswith("phase") else 1.0
-
-
-def phase_table(before: Record, after: Record, whole: float) -> Table:
-    """Every phase and span by how much it grew, as shares of the time that an env-step took then."""
-    then = {phase.path: phase.share for phase in before.phases if phase.path != WALL}
-    now = {phase.path: phase.share * whole for phase in after.phases if phase.path != WALL}
-    return Table(title="Phases and spans", columns=COLUMNS["phase"], rows=rows(then, now))
 
 
 def own_files(folder: Path) -> frozenset[str]:
@@ -278,18 +274,15 @@ def weaker(project: Project, places: Checkouts) -> list[str]:
 
 def with_reasons(result: Result, how: GateContext, profiles: Profiles) -> Result:
     """The same, where a budget that is missed against a commit says in which phase and function."""
-    return replace(result, rows=tuple(reasoned(row, how, profiles) for row in result.rows))
-
-
-def reasoned(row: Row, how: GateContext, profiles: Profiles) -> Row:
-    """A row with what changed; what cannot be profiled is left as it is."""
-    if not row.is_missed or row.budget.program is not None or row.record is None:
-        return row
-    against = against_of(row.budget, how)
-    if against is None or against.place is None:
-        return row
-    record = explained(row.record, row.budget, against.place, how.places.tree(), profiles)
-    return replace(row, record=record)
+    rows = []
+    for row in result.rows:
+        against = against_of(row.budget, how) if row.is_missed and row.budget.program is None else None
+        if row.record is None or against is None or against.place is None:
+            rows.append(row)
+            continue
+        record = explained(row.record, row.budget, against.place, how.places.tree(), profiles)
+        rows.append(replace(row, record=record))
+    return replace(result, rows=tuple(rows))
 
 
 def trend(folder: Path, name: str, latest: int = 20) -> list[Record]:

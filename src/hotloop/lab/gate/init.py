@@ -99,14 +99,6 @@ hotloop-gate:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class First:
-    """What was measured before anything is written."""
-
-    speed: Record
-    counted: Record | None
-
-
 def begin(folder: Path, target: Target, progress: Progress = silent, *, say: Say) -> list[tuple[Path, str]]:
     """Measure a target, and write budgets for it and the jobs that hold them; says what was written.
 
@@ -119,17 +111,17 @@ def begin(folder: Path, target: Target, progress: Progress = silent, *, say: Say
     taken = [name for name in names_of(stem) if name in budgets_there]
     if taken:
         raise InputError(f"{place} has budget {taken[0]} already: change it there, or remove it first")
-    found = measured(folder, target, progress, say)
+    speed, counted = measure(folder, target, progress, say)
     if not place.exists():
         write_new(place, COMMENT)
-    for budget in budgets_of(stem, target, found, branch):
+    for budget in budgets_of(stem, target, speed, counted, branch):
         put_budget(place, budget)
     written = [(place, ", ".join(f"budget {name}" for name in read(place).budgets if name.startswith(stem)))]
     return written + jobs(folder, branch or "main", say)
 
 
-def measured(folder: Path, target: Target, progress: Progress, say: Say) -> First:
-    """The speed, and the instructions where they can be counted."""
+def measure(folder: Path, target: Target, progress: Progress, say: Say) -> tuple[Record, Record | None]:
+    """Measure the speed, and the instructions if they can be counted."""
     with Checkouts(folder, say=say) as places, RemoteMeasurer(places.tree(), target) as gauge:
         progress(0, 2)
         speed = gauge.measure("bench")
@@ -142,7 +134,7 @@ def measured(folder: Path, target: Target, progress: Progress, say: Say) -> Firs
                 say(f"no budget of instructions: {error}")
         else:
             say("no budget of instructions: valgrind is not here (apt install valgrind)")
-        return First(speed=speed, counted=counted)
+        return speed, counted
 
 
 def stem_of(target: Target) -> str:
@@ -154,33 +146,29 @@ def names_of(stem: str) -> tuple[str, ...]:
     return f"{stem}-instructions", f"{stem}-speed", f"{stem}-floor", f"{stem}-goal"
 
 
-def budgets_of(stem: str, target: Target, found: First, branch: str | None) -> list[Budget]:
-    """Relative ones where there is a branch to be relative to; a floor and a goal always."""
-    counted, relative, floor, goal = names_of(stem)
-    speed = estimate(found.speed.values[SPEEDS[0]])
+def budgets_of(
+    stem: str, target: Target, measured: Record, counted: Record | None, branch: str | None
+) -> list[Budget]:
+    """Return budgets relative to the branch if there is one, then a floor and a goal, in three digits."""
+    by_count, by_speed, floor, goal = names_of(stem)
+    speed = estimate(measured.values[SPEEDS[0]])
     first = partial(Budget, target=target.name, keys=dict(target.keys))
-    budgets = [
-        first(
-            name=floor, metric=SPEEDS[0], limit=short(FLOOR * speed.low), reason="half of what was measured"
-        ),
-        first(name=goal, metric=SPEEDS[0], limit=short(GOAL * speed.value), reason="to reach", enforce=False),
-    ]
+    budgets = []
+    if branch and counted:
+        why = "counted, so that a busy machine cannot move it"
+        budgets += [first(name=by_count, metric=COUNTED, max_change=COUNT_CHANGE, against=branch, reason=why)]
     if branch:
         why = "nobody slows it down without saying so"
-        budgets.insert(
-            0, first(name=relative, metric=SPEEDS[0], max_change=SPEED_CHANGE, against=branch, reason=why)
-        )
-    if branch and found.counted:
-        why = "counted, so that a busy machine cannot move it"
-        budgets.insert(
-            0, first(name=counted, metric=COUNTED, max_change=COUNT_CHANGE, against=branch, reason=why)
-        )
-    return budgets
-
-
-def short(value: float) -> float:
-    """Three digits of it."""
-    return float(rounded(value))
+        budgets += [
+            first(name=by_speed, metric=SPEEDS[0], max_change=SPEED_CHANGE, against=branch, reason=why)
+        ]
+    least, wanted = (float(rounded(value)) for value in (FLOOR * speed.low, GOAL * speed.value))
+    why = "half of what was measured"
+    return [
+        *budgets,
+        first(name=floor, metric=SPEEDS[0], limit=least, reason=why),
+        first(name=goal, metric=SPEEDS[0], limit=wanted, reason="to reach", enforce=False),
+    ]
 
 
 def jobs(folder: Path, branch: str, say: Say) -> list[tuple[Path, str]]:

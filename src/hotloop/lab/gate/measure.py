@@ -101,20 +101,16 @@ def against_of(budget: Budget, how: GateContext) -> Against | None:
             return Against(name=f"baseline {word}", doubt=str(error))
     sha = commit_of(how.places.project, word)
     if sha is None:
-        missing = f"there is no baseline {word} yet, and no such commit"
-        return Against(name=word, doubt=f"{missing}: {how_to_get(budget, word)}")
+        remedy = f"commit, fetch or tag it, or hotloop bench {budget.words} --save-baseline {word}"
+        if "/" in word or baselines.names_file(word):
+            remedy = f"git fetch it (actions/checkout needs fetch-depth: 0), or keep a record as {word}"
+        return Against(name=word, doubt=f"there is no baseline {word} yet, and no such commit: {remedy}")
     before = not_itself(how.places, sha)
     if before is None:
         return Against(name=word, doubt=f"there is no baseline yet: {word} is the first commit, and this one")
     place = how.places.at(before)
     place = replace(place, commit=replace(place.commit, ref=word if before == sha else f"{word}, before it"))
     return Against(name=place.name, place=place)
-
-
-def how_to_get(budget: Budget, word: str) -> str:
-    if "/" in word or baselines.names_file(word):
-        return f"git fetch it (actions/checkout needs fetch-depth: 0), or keep a record as {word}"
-    return f"commit, fetch or tag it, or hotloop bench {budget.words} --save-baseline {word}"
 
 
 def commit_of(folder: Path, word: str) -> str | None:
@@ -156,15 +152,15 @@ def held_against(
     while not runs or (needs_another(runs) and not missing):
         asked = Measurement(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
         measured = measure(asked, progress)
-        runs.append(check_budget(budget, how, against, measured))
+        runs.append(check_budget(asked, measured))
     held, created = settle(runs), utc_now().isoformat(timespec="seconds")
     kept = replace(measured.record, kind=KIND, label=budget.name, held=held, created=created)
     return judge(with_metrics(kept))
 
 
-def check_budget(budget: Budget, how: GateContext, against: Against | None, measured: Measured) -> Held:
-    """One measurement held against its budget."""
-    comparison = measured.comparison
+def check_budget(asked: "Measurement", measured: Measured) -> Held:
+    """Hold one measurement against its budget."""
+    budget, how, against, comparison = asked.budget, asked.how, asked.against, measured.comparison
     held = hold(
         budget,
         how.today,
@@ -201,8 +197,10 @@ class Measurement:
 
 
 def measure(asking: Measurement, progress: Progress = silent) -> Measured:
-    """One measurement, or what another budget of the same target had measured of it."""
-    then = turns_with(asking)
+    """Make a measurement, or read what another budget of the same target had measured."""
+    then = asking.then
+    if then is None and not (asking.against and asking.against.record):  # in another budget's turns
+        then = asking.gauges.turns.get(kind_of(asking.budget))
     taken = take(asking, then, progress)
     if asking.budget.program is not None:
         return of_program(asking, then, taken)
@@ -211,13 +209,6 @@ def measure(asking: Measurement, progress: Progress = silent) -> Measured:
             return of_speed(asking, None, take(asking, None, progress))
         return of_speed(asking, then, taken)
     return of_looks(asking, taken)
-
-
-def turns_with(asking: Measurement) -> Place | None:
-    """What is measured in turns with the present code: the budget's commit, or another budget's."""
-    if asking.then is not None or (asking.against and asking.against.record):
-        return asking.then
-    return asking.gauges.turns.get(kind_of(asking.budget))
 
 
 def kind_of(budget: Budget) -> str:
@@ -233,22 +224,20 @@ def take(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
     """Measure by what the metric needs, once for all budgets of the target."""
     kind, gauges = kind_of(asking.budget), asking.gauges
     key = kind, asking.now.folder, then and then.folder, asking.run
-    if key not in gauges.taken:
-        gauges.taken[key] = take_anew(asking, then, progress)
-        if asking.then is not None:
-            gauges.turns[kind] = asking.then
-    return gauges.taken[key]
-
-
-def take_anew(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
-    budget, kind = asking.budget, kind_of(asking.budget)
-    if budget.program is not None:
-        return Taken(ours=[program_runs(asking, then, progress)])
-    if kind == "speed" and then is not None:
-        return in_turns(asking, then, progress)
-    if kind == "speed":
-        return Taken(ours=[asking.gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
-    return by_processes(asking, then) if budget.metric == MEMORY else measure_alternating(asking, then)
+    if key in gauges.taken:
+        return gauges.taken[key]
+    if asking.budget.program is not None:
+        taken = Taken(ours=[program_runs(asking, then, progress)])
+    elif kind == "speed" and then is not None:
+        taken = in_turns(asking, then, progress)
+    elif kind == "speed":
+        taken = Taken(ours=[gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
+    else:
+        taken = by_processes(asking, then) if kind == MEMORY else measure_alternating(asking, then)
+    gauges.taken[key] = taken
+    if asking.then is not None:
+        gauges.turns[kind] = asking.then
+    return taken
 
 
 def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
@@ -275,9 +264,11 @@ def of_looks(asking: Measurement, taken: Taken) -> Measured:
     budget, ours, theirs = asking.budget, taken.ours, taken.theirs
     if asking.then is None:
         return with_baseline(budget, asking.against, ours)
-    if budget.metric == COUNTED and len(instruction_sets((ours, theirs))) > 1:
+    sets = {record.instructions.isa for record in (*ours, *theirs) if record.instructions}
+    if budget.metric == COUNTED and len(sets) > 1:
         return Measured(record=ours[0], now=(), doubt="the two were counted on different instruction sets")
-    return in_pairs(budget, ours, theirs)
+    now, then = (tuple(values_of(budget, each)[0] for each in side) for side in (ours, theirs))
+    return Measured(record=ours[-1], now=now, then=then)
 
 
 def with_baseline(budget: Budget, against: Against | None, records: Sequence[Record]) -> Measured:
@@ -342,22 +333,12 @@ def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
     return Taken(ours=taken[0], theirs=taken[1])
 
 
-def instruction_sets(taken: Sequence[Sequence[Record]]) -> set[str]:
-    return {record.instructions.isa for each in taken for record in each if record.instructions}
-
-
 def stretch_of(record: Record, *, counted: bool) -> int:
     """The env-steps of a look, which every other one is to have too."""
     if counted:
         assert record.instructions is not None
         return record.instructions.runs[-1][0]
     return record.method.rounds * record.method.iterations
-
-
-def in_pairs(budget: Budget, ours: Sequence[Record], theirs: Sequence[Record]) -> Measured:
-    """The values of both, one pair a look."""
-    now, then = (tuple(values_of(budget, each)[0] for each in taken) for taken in (ours, theirs))
-    return Measured(record=ours[-1], now=now, then=then)
 
 
 def by_processes(asking: Measurement, then: Place | None) -> Taken:

@@ -6,7 +6,7 @@ measure whole games, inference included, as they measure any other subject.
 
 import random as standard
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -31,6 +31,7 @@ from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, load
 from hotloop.lab.measure.trained import is_trained
 from hotloop.lab.sim.players import find_players
+from hotloop.lab.validate.streams import States, put, taken
 
 INFERENCE = "inference"  # The row of a tree in which the player whose turn it is chooses
 
@@ -44,7 +45,6 @@ USUAL_GAMES, MOST_GAMES = 64, 1_000_000
 TURN_STEPS = 32
 
 MOST_ENVS = 64  # Games of one of our worlds that are played at once if no key says how many
-RNG = Mapping[str, Any]  # Library to the state of its global random numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Seated(Proxy):
         # Envs whose game began before anybody asked for games; it does not count
         self._halfway: set[int] = set()
         # The global random numbers as its last turn left them; None while it is the last to play
-        self.rng: RNG | None = None
+        self.rng: States | None = None
 
     @property
     def spec(self) -> Spec:
@@ -244,9 +244,9 @@ class SeatedEnv(Seated):
         if other is self:
             return
         if other is not None:
-            other.rng = global_rng()
+            other.rng = taken()
         if self.rng is not None:
-            restore_rng(self.rng)
+            put(self.rng)
         Seated.last_to_play = self
 
     def close(self) -> None:
@@ -426,22 +426,3 @@ def seed_globals(seed: int) -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(seed)
-
-
-def global_rng() -> RNG:
-    """Return the state of the global generators."""
-    torch = sys.modules.get("torch")
-    return {
-        "random": standard.getstate(),
-        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - players may draw from it
-        "torch": None if torch is None else torch.get_rng_state(),
-    }
-
-
-def restore_rng(states: RNG) -> None:
-    """Put the global generators back into an earlier state."""
-    standard.setstate(states["random"])
-    np.random.set_state(states["numpy"])  # noqa: NPY002 - players may draw from it
-    torch = sys.modules.get("torch")
-    if torch is not None and states["torch"] is not None:
-        torch.set_rng_state(states["torch"])

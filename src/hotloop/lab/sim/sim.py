@@ -191,7 +191,9 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     )
     require_host(batch, "sim")
     player = find_players(batch, asked.player, asked.opponent)
-    return Game(batch=batch, player=player, asked=asked, limit=limit_of(batch, asked.steps))
+    endless = batch.spec.world.is_endless(batch.spec.parameters)
+    limit = asked.steps or (ENDLESS_STEPS if endless else 0)
+    return Game(batch=batch, player=player, asked=asked, limit=limit)
 
 
 def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
@@ -204,14 +206,6 @@ def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
             f"{asked.player} was recorded on {tape.target}: write {tape.target} for {target.name}"
         )
     return {**tape.parameters, "seed": tape.seed, "seed_step": tape.seed_step, "num_envs": tape.num_envs}
-
-
-def limit_of(batch: Batch, steps: int) -> int:
-    return steps or (ENDLESS_STEPS if is_endless(batch) else 0)
-
-
-def is_endless(batch: Batch) -> bool:
-    return batch.spec.world.is_endless(batch.spec.parameters)
 
 
 def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:

@@ -211,7 +211,8 @@ def used(found: SoFar) -> Resources:
 
 def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validation | None:
     """What the twin compared where it was asked to, and what the shadow of the world itself did."""
-    by_twin = replace(shadowed.validation(), bundle=text_of(found.bundle)) if shadowed else None
+    bundle = None if found.bundle is None else str(found.bundle)
+    by_twin = replace(shadowed.validation(), bundle=bundle) if shadowed else None
     return both_validations(by_twin, describe_validation(batch.counters))
 
 
@@ -261,7 +262,3 @@ def phases(times: TimeTree | None, windows: Sequence[TimeTree]) -> dict[str, Any
         return {}
     rows = describe_times(replace(times, calls=1), windows[-MOST_ROUNDS:])
     return {"phases": rows, "unaccounted_ns": times.unaccounted_ns}
-
-
-def text_of(path: Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -83,7 +83,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         crew = stack.enter_context(hired(asked.settings))
         session = Session(asked, batch, shadowed, looking, ranks, crew)
         session.open_folder(stack)
-        session.sample_gpu(stack)
+        if is_cuda(asked.settings.train.device):  # a side thread looks at the GPU until the run is over
+            session.found.samples = stack.enter_context(Sampler(reader(), SAMPLE_S)).samples
         try:
             with Stop(looking.say) as stop:
                 session.run(stop)
@@ -135,10 +136,18 @@ class Session:
         if asked.resume is not None:
             if not self.trainer.began_anew:
                 self.windows.restore(None if ranks.several else folders.read_windows(asked.resume))
-            self.check_unfinished()
+            if self.trainer.finished:
+                raise InputError(
+                    f"run {asked.run.name} has made its {self.trainer.steps:,} steps of "
+                    f"{self.settings.train.total_timesteps:,}: give a larger total_timesteps to go on"
+                )
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
-        self.clock = self.make_clock()
+        self.clock: Clock | None = None
+        if self.settings.timed:
+            device = self.settings.train.device
+            how = choose_how(self.settings.around.timing, device)
+            self.clock = Clock(batch, how=how, device=device)
         self.counted = windows_together(ranks, self.windows.close(), batch)[1] if ranks.several else {}
         self.found = SoFar(
             work=Tally(self.counters),
@@ -165,20 +174,6 @@ class Session:
         elsewhere = self.ranks.several or self.crew is not None
         return (self.counted if elsewhere else self.batch.counters) | self.trainer.counters
 
-    def check_unfinished(self) -> None:
-        made, total = self.trainer.steps, self.settings.train.total_timesteps
-        if self.trainer.finished:
-            raise InputError(
-                f"run {self.asked.run.name} has made its {made:,} steps of {total:,}: "
-                "give a larger total_timesteps to go on"
-            )
-
-    def say_threads(self) -> None:
-        """How many threads torch has, where that was measured."""
-        if self.trainer.threads.round_ns:
-            self.logs.say(self.trainer.threads.text)
-            self.watch.say(self.trainer.threads.text)
-
     def open_folder(self, stack: ExitStack) -> None:
         """Make the run's folder, now that nothing is left to refuse, and open its logs."""
         run, resumed = self.asked.run, self.asked.resume is not None
@@ -188,19 +183,11 @@ class Session:
         resumed_at = self.trainer.steps if resumed else None
         board = self.settings.around.tensorboard
         self.logs = stack.enter_context(Logs(run.place, resumed_at=resumed_at, tensorboard=board))
-        self.trace: Trace | None = open_trace(self.settings.profiler, run)
-        self.say_threads()
-
-    def sample_gpu(self, stack: ExitStack) -> None:
-        """Look at the GPU from a side thread until the run is over, where it learns on one."""
-        if is_cuda(self.settings.train.device):
-            self.found.samples = stack.enter_context(Sampler(reader(), SAMPLE_S)).samples
-
-    def make_clock(self) -> Clock | None:
-        if not self.settings.timed:
-            return None
-        device = self.settings.train.device
-        return Clock(self.batch, how=choose_how(self.settings.around.timing, device), device=device)
+        profiler = self.settings.profiler
+        self.trace = Trace(profiler, run.trace) if profiler.enabled else None
+        if self.trainer.threads.round_ns:
+            self.logs.say(self.trainer.threads.text)
+            self.watch.say(self.trainer.threads.text)
 
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
@@ -412,11 +399,6 @@ class Trace:
             say(str(error))
         else:
             say(f"saved {self.path}: open it in https://ui.perfetto.dev")
-
-
-def open_trace(asked: ProfilerSettings, run: Run) -> Trace | None:
-    """The trace that was asked for; None where none was."""
-    return Trace(asked, run.trace) if asked.enabled else None
 
 
 def check_trace(asked: ProfilerSettings, updates: int) -> None:

@@ -139,7 +139,17 @@ def read(target: Target) -> RunSettings:
         asked = with_room(asked, agents)
     if target.is_foreign and "minibatch_size" not in parts["train"]:
         asked = in_four(asked, agents)
-    return with_ranks(check(fit(asked, agents), agents))
+    settings = fit(asked, agents)
+    envs = num_envs_of(settings)
+    check_sizes(settings.train, envs * agents)
+    check_ranks(settings.train, envs)
+    check_crew(settings.train, envs)
+    return settings
+
+
+def num_envs_of(settings: RunSettings) -> int:
+    """Return how many envs the batch has; InputError if that is no number of envs."""
+    return apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
 
 
 def with_room(settings: RunSettings, agents: int) -> RunSettings:
@@ -165,19 +175,10 @@ def with_minibatch_size(target: Target) -> Target:
     return replace(target, keys={**keys, MINIBATCH_SIZE: str(size)})
 
 
-def with_ranks(settings: RunSettings) -> RunSettings:
-    """The settings, where their ranks or actors can share them."""
-    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
-    check_ranks(settings.train, envs)
-    check_crew(settings.train, envs)
-    return settings
-
-
 def in_four(settings: RunSettings, agents: int) -> RunSettings:
     """About four minibatches a rollout: the usual size is for the many envs of a world of ours."""
-    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
     train = settings.train
-    samples = envs * train.num_steps * agents
+    samples = num_envs_of(settings) * train.num_steps * agents
     size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
     return replace(settings, train=replace(train, minibatch_size=size))
 
@@ -240,8 +241,7 @@ def our_names() -> dict[str, tuple[str, str]]:
 
 def fit(settings: RunSettings, agents: int) -> RunSettings:
     """Where all steps there are do not make one rollout, make the rollout smaller, and say so."""
-    train = settings.train
-    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
+    train, envs = settings.train, num_envs_of(settings)
     asked = envs * train.num_steps
     if train.total_timesteps >= asked:
         return settings
@@ -293,10 +293,3 @@ def largest_divisor(samples: int, most: int, unit: int) -> int:
     """The largest size up to `most` that divides the samples and is a multiple of a unit."""
     fitting = (size for size in range(min(most, samples), 0, -1) if samples % size == 0 and size % unit == 0)
     return next(fitting, unit)
-
-
-def check(settings: RunSettings, agents: int) -> RunSettings:
-    """Refuse, before anything is made, what could not be run."""
-    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
-    check_sizes(settings.train, envs * agents)
-    return settings

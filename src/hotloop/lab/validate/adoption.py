@@ -42,26 +42,18 @@ def stand(
     )
 
 
-def compared_of(target: str, configurations: Sequence[Configuration]) -> int:
-    return sum(each.comparisons for each in configurations if each.target == target)
-
-
 def concerns(record: Record, match: Match, targets: Sequence[str]) -> bool:
     """Return whether a record compared this candidate with this reference, in whatever workload."""
     checked = record.validation
     if checked is not None and checked.against is None and record.target.name in targets:
-        return is_shadowed(record, match)
+        # a run that had both ways of the phase work, and compared them at every step
+        if match.rival is None or match.rival.shadow is None:
+            return False
+        settings = {**record.target.params, **record.target.variant, **record.target.keys}
+        return str(settings.get(match.rival.shadow)).lower() == "true"
     if record.kind != "validate" or checked is None or not checked.against:
         return False
     return record.target.name in targets and alike(checked.against, match.reference)
-
-
-def is_shadowed(record: Record, match: Match) -> bool:
-    """Return whether a run had both ways of the phase work, and compared them at every step."""
-    if match.rival is None or match.rival.shadow is None:
-        return False
-    settings = {**record.target.params, **record.target.variant, **record.target.keys}
-    return str(settings.get(match.rival.shadow)).lower() == "true"
 
 
 def alike(words: str, reference: Target) -> bool:

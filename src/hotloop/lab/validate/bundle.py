@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -94,7 +94,12 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     plain = read_json(str(arrays["facts"]))
     if not isinstance(plain, dict):
         raise TypeError("its facts are no object")
-    plain = with_targets(plain)
+    for side in (
+        "reference",
+        "candidate",
+    ):  # older bundles spell a target's name and keys `target` and `given`
+        if isinstance(plain.get(side), dict) and "given" in plain[side]:
+            plain[side] = {"name": plain[side].get("target"), "keys": plain[side]["given"]}
     wrote, wrote_format = plain.get("version"), plain.get("format")
     if (wrote, wrote_format) != (version(), BUNDLE_FORMAT):
         raise InputError(
@@ -112,14 +117,6 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
         start=unpacked("start", arrays, arrays.files),
         last_good=unpacked("last_good", arrays, arrays.files),
     )
-
-
-def with_targets(plain: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a bundle, also of one that spelled a target's name and keys `target` and `given`."""
-    for side in ("reference", "candidate"):
-        if isinstance(plain.get(side), dict) and "given" in plain[side]:
-            plain[side] = {"name": plain[side].get("target"), "keys": plain[side]["given"]}
-    return plain
 
 
 def bundle_of(
@@ -332,27 +329,16 @@ def fewer_steps(search: Search) -> None:
     """Leave out stretches of the tape, large ones first, as long as the rest still differs."""
     size = max(len(search.best.actions) // 2, 1)
     while size >= 1:
-        for first in stretches(search, size):
-            without(search, first, size)
+        first = 0
+        while first + size < len(search.best.actions) and search.has_time:
+            bundle = search.best
+            # resets in the stretch come where it was
+            moved = tuple((at - min(max(at - first, 0), size), env) for at, env in bundle.facts.resets)
+            actions = np.concatenate([bundle.actions[:first], bundle.actions[first + size :]])
+            search.attempt(replace(bundle, facts=replace(bundle.facts, resets=moved), actions=actions))
+            if len(search.best.actions) == len(bundle.actions):
+                first += size
         size //= 2
-
-
-def stretches(search: Search, size: int) -> Iterator[int]:
-    """Where stretches of a size begin, of a tape that becomes shorter meanwhile."""
-    first = 0
-    while first + size < len(search.best.actions) and search.has_time:
-        before = len(search.best.actions)
-        yield first
-        if len(search.best.actions) == before:
-            first += size
-
-
-def without(search: Search, first: int, size: int) -> None:
-    """Try the tape without a stretch; resets in it come where it was."""
-    bundle = search.best
-    moved = tuple((at - min(max(at - first, 0), size), env) for at, env in bundle.facts.resets)
-    actions = np.concatenate([bundle.actions[:first], bundle.actions[first + size :]])
-    search.attempt(replace(bundle, facts=replace(bundle.facts, resets=moved), actions=actions))
 
 
 def fewer_resets(search: Search) -> None:
@@ -369,15 +355,10 @@ def both_take(bundle: Bundle, key: str) -> bool:
 
 def with_key(bundle: Bundle, key: str, value: object) -> Bundle:
     """A bundle whose sides are made with another value of a key."""
-
-    def change(side: Target) -> Target:
-        return side.with_keys({key: value})
-
-    facts = bundle.facts
-    return replace(
-        bundle,
-        facts=replace(facts, reference=change(facts.reference), candidate=change(facts.candidate)),
+    reference, candidate = (
+        side.with_keys({key: value}) for side in (bundle.facts.reference, bundle.facts.candidate)
     )
+    return replace(bundle, facts=replace(bundle.facts, reference=reference, candidate=candidate))
 
 
 def story(before: Bundle, after: Bundle) -> tuple[str, ...]:

@@ -290,6 +290,7 @@ class Replayed:
         self._ignore = tuple(ignore)
         ours, theirs = (shown(side) for side in self._sides)
         check_answered(a.everything(), b.everything())
+        check_sides_apart(a.everything(), b.everything())
         self._left_out = {*ours} ^ {*theirs}
         self._given = Given(self._sides, ours, theirs)
         self._left_out |= self._given.names
@@ -402,25 +403,21 @@ def described(array: Any) -> str:
     return f"{array.dtype} {list(array.shape)}" if array.size != 1 else str(array.reshape(-1)[0])
 
 
-def shared_memory(names: Sequence[str]) -> InputError:
-    """Return the refusal of sides whose answers are the same arrays."""
-    return InputError(f"both sides show the same memory as {', '.join(names)}: give each arrays of its own")
-
-
 def check_answered(a: Answers, b: Answers) -> None:
-    """Refuse sides that lack what every subject answers, or of whose fields one is a buffer seen twice."""
+    """Refuse sides that do not both answer what every subject does."""
     answered = {name.partition(".")[0] for name in a if name in b}
     missing = [name for name in NEEDED if name not in answered]
     if missing:
         raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
-    check_sides_apart(a, b)
 
 
 def check_sides_apart(a: Answers, b: Answers) -> None:
     """Refuse sides that show the same memory: they would be equal whatever they do."""
     shared = [name for name in a if name in b and np.may_share_memory(a[name], b[name])]
     if shared:
-        raise shared_memory(shared)
+        raise InputError(
+            f"both sides show the same memory as {', '.join(shared)}: give each arrays of its own"
+        )
 
 
 def cut(actions: Any, num_envs: int) -> Any:
@@ -579,10 +576,7 @@ def unlike_sides(what: str, ours: object, theirs: object) -> InputError:
 
 def check_shown(reference: Shown, candidate: Shown, closeness: Closeness = EXACT) -> tuple[str, ...]:
     """Refuse arrays that are unlike or the same memory; returns the fields that only one side has."""
-    answered = {name.partition(".")[0] for name in reference if name in candidate}
-    missing = [name for name in NEEDED if name not in answered]
-    if missing:
-        raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
+    check_answered(reference, candidate)
     for name, ours in reference.items():
         theirs = candidate.get(name)
         if theirs is None:
@@ -591,6 +585,5 @@ def check_shown(reference: Shown, candidate: Shown, closeness: Closeness = EXACT
         if ours.shape[1:] != theirs.shape[1:] or one_type != other_type:
             one, other = (f"{array.dtype} {list(array.shape[1:])}" for array in (ours, theirs))
             raise unlike_sides(name, one, other)
-        if np.may_share_memory(ours, theirs):
-            raise shared_memory([name])
+        check_sides_apart({name: ours}, {name: theirs})
     return tuple(sorted(set(reference) ^ set(candidate)))

@@ -296,9 +296,13 @@ class Shadowed(Batch):
         if batch.spec.impl == "reference":
             raise InputError("validate= compares native code with its twin: leave out impl=reference")
         super().__init__(batch.engine, batch.spec)
+        if reference is None:
+            envs = min(ENVS, batch.spec.num_envs)
+            twin = batch.spec.same_work.with_keys({"num_envs": envs, "impl": "reference"})
+            reference = make(twin.name, **twin.keys)
         self._batch = batch
         self._most = most
-        self.shadowing = Shadowing(reference or twin_of(batch), batch)
+        self.shadowing = Shadowing(reference, batch)
 
     @property
     def done(self) -> bool:
@@ -349,10 +353,3 @@ def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
     require_host(batch, "validate=")
     shadowed = Shadowed(batch, comparisons_of(word))
     return shadowed, shadowed
-
-
-def twin_of(batch: Batch) -> Batch:
-    """The twin of the first few envs."""
-    spec = batch.spec
-    twin = spec.same_work.with_keys({"num_envs": min(ENVS, spec.num_envs), "impl": "reference"})
-    return make(twin.name, **twin.keys)

@@ -194,7 +194,7 @@ def followed(
         for each, values, seen in zip(sides, wide, visits, strict=True)
     ]
     apart = rest[1] - rest[0]
-    told = [*names, *(f"spread of {each}" for each in spread_names(names))]
+    told = [*names, *(f"spread of {each}" for each in (["the change", REWARD] if len(names) > 1 else names))]
     spreads = spread_of(np.concatenate(wide))
     came = np.minimum(*((each > 0).sum(axis=0) for each in visits))
     known = came >= FEWEST_VISITS
@@ -224,10 +224,6 @@ def sum_of(sides: list[Followed], count: int, outcomes: list[Numbers]) -> Number
     parts = [each.sums(count, values).sum(axis=0) for each, values in zip(sides, outcomes, strict=True)]
     total: Numbers = parts[0] + parts[1]
     return total
-
-
-def spread_names(names: list[str]) -> list[str]:
-    return ["the change", REWARD] if len(names) > 1 else names
 
 
 def spreads_in(side: Followed, means: Numbers, scale: Numbers) -> Numbers:
