@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.gate.bisect import Found, Step, Told, search
+from hotloop.lab.gate.bisect import Found, Step, Verdict, search
 
 COMMITS = [f"c{number}" for number in range(1, 21)]
 
@@ -11,7 +11,7 @@ COMMITS = [f"c{number}" for number in range(1, 21)]
 def bisected(first_bad: int, skipped: Sequence[int] = (), hint: str | None = None) -> Found:
     def judge(commit: str) -> Step:
         number = int(commit[1:])
-        told: Told = "skip" if number in skipped else "bad" if number >= first_bad else "good"
+        told: Verdict = "skip" if number in skipped else "bad" if number >= first_bad else "good"
         return Step(commit=commit, told=told, why="")
 
     return search(COMMITS, judge, hint=hint)
