@@ -24,13 +24,10 @@ from hotloop.core.clock import cpu_ns
 from hotloop.envs.batch import Batch
 from hotloop.stats.ratio import Ratio
 from hotloop.stats.summary import summarise
-from hotloop.train.evaluation import Actor
-from hotloop.train.kernels.kernels import use_threads
-from hotloop.train.kernels.native import find_kernels
-from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.networks import default_network
-from hotloop.train.policy.player import Trained
+from hotloop.train.evaluation import Actor, Trained
+from hotloop.train.kernels.kernels import find_kernels, use_threads
+from hotloop.train.networks import default_network
+from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.settings import TrainSettings
 
 TARGET, ENVS, MODEL_ENVS, ROLLOUTS = "cards/mirror", 64, 256, 64

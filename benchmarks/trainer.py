@@ -34,7 +34,7 @@ from hotloop.core import spans
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import Turn
 from hotloop.stats.ratio import ratio
-from hotloop.train.algorithms.ppo import Samples, losses
+from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -17,7 +17,7 @@ from hotloop.envs.adapters.gymnasium import HotloopEnv, HotloopVectorEnv
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv
 from hotloop.envs.adapters.pufferlib import PufferRows
 from hotloop.envs.batch import Batch
-from hotloop.train.policy.networks import PartsReader
+from hotloop.train.networks import PartsReader
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -162,7 +162,7 @@ def test_a_run_that_goes_on_calls_nothing_that_only_its_settings_name(target, wo
 
 
 def test_the_network_of_a_checkpoint_is_called_only_where_it_is_of_this_project(project, monkeypatch):
-    player = pytest.importorskip("hotloop.train.policy.player")
+    player = pytest.importorskip("hotloop.train.evaluation")
     (project / "own_net.py").write_text("def Net(shape, outputs): ...\n")
     player.check_network(Path("a.pt"), "")
     player.check_network(Path("a.pt"), "own_net.py:Net")

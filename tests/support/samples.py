@@ -2,7 +2,7 @@
 
 import torch
 
-from hotloop.train.algorithms.ppo import Samples
+from hotloop.train.ppo import Samples
 
 
 def samples(count: int = 12, actions: int = 4) -> Samples:

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 
 import hotloop
-from hotloop.train.algorithms.on_policy import shared
-from hotloop.train.normalise import Moments
-from hotloop.train.processes import ranks as ranking
+from hotloop.train import ranks as ranking
+from hotloop.train.normalize import Moments
+from hotloop.train.ppo import shared
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from hotloop.envs.open import make
-from hotloop.train.algorithms import on_policy
+from hotloop.train import ppo
 from hotloop.train.device.apart import ApartCollector
-from hotloop.train.kernels.torch import TorchKernels
+from hotloop.train.kernels.kernels import TorchKernels
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -36,7 +36,7 @@ def test_rollouts_are_the_same_to_the_bit(
 ) -> None:
     settings = TrainSettings(**{**SMALL, **given})
     one: Any = Trainer(make(target, num_envs=8, **keys), settings)
-    monkeypatch.setattr(on_policy, "Collector", ApartCollector)
+    monkeypatch.setattr(ppo, "Collector", ApartCollector)
     other: Any = Trainer(make(target, num_envs=8, **keys), settings)
     assert isinstance(other.algorithm.collector, ApartCollector)
     for _ in range(4):

@@ -11,10 +11,10 @@ from torch import Tensor
 
 import hotloop
 from hotloop.envs.episodes import Episodes
-from hotloop.train.algorithms.ppo import Samples, minibatches
 from hotloop.train.evaluation import EvalSettings, evaluate
-from hotloop.train.kernels.native import find_kernels
-from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.kernels.kernels import find_kernels
+from hotloop.train.normalize import ObservationScale, RewardScale
+from hotloop.train.ppo import Samples, minibatches
 from hotloop.train.rollout import Collector
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hotloop.train.normalise import CLIP, Moments, ObservationScale, RewardScale, scan
+from hotloop.train.normalize import CLIP, Moments, ObservationScale, RewardScale, scan
 
 CPU = torch.device("cpu")
 

@@ -10,8 +10,8 @@ import torch
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
-from hotloop.train.algorithms.ppo import advantages
 from hotloop.train.opponents import Opponents
+from hotloop.train.ppo import advantages
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

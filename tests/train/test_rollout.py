@@ -9,8 +9,8 @@ from torch import Tensor
 
 from hotloop.core import spans
 from hotloop.train.device.apart import ApartCollector
-from hotloop.train.kernels.native import find_kernels
-from hotloop.train.normalise import ObservationScale
+from hotloop.train.kernels.kernels import find_kernels
+from hotloop.train.normalize import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
 from hotloop.train.settings import TrainSettings
 

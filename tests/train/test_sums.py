@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hotloop.train.kernels.module import load
+from hotloop.train.kernels import load
 from hotloop.train.sums import KeptSums, NativeSums, sums_of
 
 native = pytest.mark.skipif(isinstance(load(), ImportError), reason="the native module is not built")

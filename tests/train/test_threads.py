@@ -9,8 +9,8 @@ import torch
 import hotloop
 from hotloop.core.settings import apply
 from hotloop.train import threads
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.networks import default_network
+from hotloop.train.networks import default_network
+from hotloop.train.normalize import row_shape
 from hotloop.train.settings import TrainSettings
 from hotloop.train.threads import Fit, fit_threads, round_of
 from hotloop.train.trainer import Trainer, threads_of

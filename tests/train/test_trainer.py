@@ -10,7 +10,7 @@ import torch
 import hotloop
 from hotloop.core.errors import InputError, SetupError
 from hotloop.envs.batch import Batch
-from hotloop.train.algorithms.algorithm import DivergedError
+from hotloop.train.algorithm import DivergedError
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

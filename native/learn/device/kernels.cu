@@ -12,7 +12,7 @@ namespace hl::learn {
 namespace {
 
 constexpr uint8_t unused = 0xFF;         // the location of a token that says nothing
-constexpr uint32_t spread = 0x9E3779B1;  // as train/policy/networks.py has them
+constexpr uint32_t spread = 0x9E3779B1;  // as train/networks.py has them
 constexpr int key_bits = 16, threads = 256, most_blocks = 8192;
 
 void check(cudaError_t result) {

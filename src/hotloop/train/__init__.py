@@ -1,9 +1,9 @@
 """Training: PPO, imitation before it, DQN, and what they are made of.
 
-`trainer` is the loop. `policy` is what acts, `algorithms` how it learns, `kernels` the native passes
-under both, `device` all of it on a GPU, `processes` on several processes and machines. `rollout`
-collects, `opponents` play the other seat, `normalise` scales, `windows` watch the envs by `sums` of
-episodes, `evaluation` plays apart, `timing` marks every part, `threads` chooses how many. Around them
+`trainer` is the loop; `ppo` and `dqn` are the algorithms. `rollout` collects with `networks` and `actions`,
+`opponents` play the other seat, `imitation` labels, `normalize` scales. `kernels` is the arithmetic, `device`
+all of it on a GPU, `ranks` and `actors` on several processes and machines. `windows` watch the envs by `sums`
+of episodes, `evaluation` plays apart, `timing` marks every part, `threads` chooses how many. Around them
 `settings`, `logs` and `checkpoint`.
 
 OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time:

@@ -18,7 +18,7 @@ from hotloop.core.files import check_room, free_path, whole_bytes, write_new
 from hotloop.envs.batch import Batch, unsealed
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.tapes import DAMAGES
-from hotloop.train.processes.ranks import STRIDE, Ranks
+from hotloop.train.ranks import STRIDE, Ranks
 from hotloop.train.settings import TrainSettings, family
 
 FORMAT = 1

@@ -1,8 +1,11 @@
 """Evaluation apart from training: the policy as it is now, on envs and seeds of its own."""
 
+import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
@@ -18,14 +21,18 @@ from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.spec import BatchSpec
+from hotloop.envs.trust import may_call
 from hotloop.stats.intervals import mean_interval
-from hotloop.train.policy.actions import actions_of
-from hotloop.train.policy.inputs import Sight
-from hotloop.train.policy.networks import ByType
+from hotloop.train import checkpoint
+from hotloop.train.actions import NUMBERED, actions_of
+from hotloop.train.kernels.kernels import Kernels, find_kernels, use_threads
+from hotloop.train.networks import ByType, Network, default_network, make_student
+from hotloop.train.normalize import ObservationScale, Sight, row_shape
 from hotloop.train.rollout import Presence, think_of
-from hotloop.train.settings import EvalSettings
+from hotloop.train.settings import EvalSettings, TrainSettings
 
 MOST_ENVS = 64
+
 
 ENDLESS_STEPS = 1_000
 """Where a world never ends and nobody says when to stop."""
@@ -226,3 +233,150 @@ def limit_of(batch: Batch, steps: int) -> int:
     """Steps after which an episode is cut off; 0 is never."""
     endless = batch.spec.world.is_endless(batch.spec.parameters)
     return steps or (ENDLESS_STEPS if endless else 0)
+
+
+TRUSTED = "HOTLOOP_TRUST"
+"""Of the environment: the checkpoint whose network may be called wherever it lies."""
+
+
+NOT_A_PLAYERS = ("num_envs", "seed")
+"""Of what a checkpoint is known by: a player may sit at any batch."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Trained:
+    """What an actor needs of a trainer, read from a checkpoint."""
+
+    network: Network
+    student: Any
+    observation_scale: ObservationScale
+    kernels: Kernels
+    device: torch.device
+    draws: bool
+
+
+def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
+    """An actor that does what a run finds best; refuses a run that was trained on other observations."""
+    content = checkpoint.read(path)
+    now = checkpoint.identity(batch, row_shape(batch))
+    for name in NOT_A_PLAYERS:
+        del now[name]
+    for name, value in now.items():
+        if (was := content["identity"].get(name)) != value:
+            raise InputError(
+                f"{path} was trained with {name}={short(was)}, and {batch.spec.name} has {short(value)}: "
+                "give the parameters that it was trained with, or train another"
+            )
+    use_threads(threads)
+    return Actor(trained(path, content, batch), batch, seed=seed, greedy=True)
+
+
+def short(value: object) -> str:
+    return textwrap.shorten(str(value), 100)
+
+
+def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
+    settings, shape = settings_of(content), row_shape(batch)
+    check_network(path, settings.network)
+    network = default_network(batch.spec, shape, settings)
+    scale = ObservationScale(shape, torch.device("cpu"), active=bool(content["observation_scale"]["count"]))
+    try:
+        network.load_state_dict(content["network"])
+        scale.restore(content["observation_scale"])
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise InputError(
+            f"{path} has another network than its settings make: {checkpoint.first_line(error)}"
+        ) from None
+    kernels = find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts)
+    kernels.adopt(network, settings)
+    return Trained(
+        network=network.requires_grad_(False),
+        student=make_student(network, settings),
+        observation_scale=scale,
+        kernels=kernels,
+        device=torch.device("cpu"),
+        draws=settings.algorithm == "ppo",
+    )
+
+
+def check_network(path: Path, name: str) -> None:
+    """Refuse a checkpoint that would have somebody's code called, unless it is of this project."""
+    trusted = Path(os.environ.get(TRUSTED) or os.devnull).resolve() == path.resolve()
+    if name and not trusted and not may_call(name):
+        raise InputError(
+            f"{path} would call {name!a}, which is not code of this project: look at it first, "
+            f"then set {TRUSTED}={path} to run it all the same"
+        )
+
+
+def settings_of(content: dict[str, Any]) -> TrainSettings:
+    """Those the run was trained with, on the CPU."""
+    known = {field.name for field in fields(TrainSettings)}
+    kept = {name: value for name, value in content["settings"].items() if name in known}
+    kept |= {name: tuple(value) for name, value in kept.items() if isinstance(value, list)}
+    return TrainSettings(**{**kept, "device": "cpu", "compile": False, "kernels": "auto"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Of every step that somebody made: what the best action was thought to be worth, and was."""
+
+    estimated: NDArray[np.float64]
+    realised: NDArray[np.float64]
+    """Discounted, of the same policy from there on."""
+
+    @property
+    def overestimate(self) -> float:
+        return float((self.estimated - self.realised).mean())
+
+
+@torch.inference_mode()
+def estimates(policy: Policy, batch: Batch, *, gamma: float, steps: int, horizon: int) -> Estimates:
+    """Play the best actions for so many steps and the horizon beyond, after which rewards count no more.
+
+    The batch has been reset; its episodes must end by their own rules, since what a limit cuts off would
+    have brought more.
+    """
+    sight = Sight(batch, by_type=isinstance(policy.network, ByType))
+    lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
+    shape = (steps + horizon, batch.spec.num_envs * batch.spec.agents)
+    expected, rewards = np.full(shape, np.nan), np.zeros(shape)
+    ends = np.zeros(shape, np.bool_)
+    acting = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
+    for step in range(shape[0]):
+        rows = torch.arange(shape[1]) if lives is None else lives.now()
+        q, masks = q_values(policy, sight, rows), masks_of(batch, rows)
+        chosen = NUMBERED.likeliest(q, masks)
+        expected[step, rows.numpy()] = q.gather(-1, chosen[:, None])[:, 0].numpy()
+        acting.reshape(-1)[rows.numpy()] = chosen.int().numpy()
+        batch.step(acting)
+        rewards[step] = batch.rewards.reshape(-1)
+        ends[step] = np.repeat(batch.terminals | batch.truncations, batch.spec.agents)
+        if lives is not None:
+            ends[step] |= batch.infos["died"].reshape(-1)
+    found, there = realised(rewards, ends, gamma)[:steps], ~np.isnan(expected[:steps])
+    return Estimates(estimated=expected[:steps][there], realised=found[there])
+
+
+def realised(rewards: NDArray[np.float64], ends: NDArray[np.bool_], gamma: float) -> NDArray[np.float64]:
+    """Discounted returns [steps, rows] from each step to the end of its row's episode or life."""
+    returns = np.zeros_like(rewards)
+    after = np.zeros(rewards.shape[1])
+    for step in reversed(range(len(rewards))):
+        after = rewards[step] + gamma * np.where(ends[step], 0.0, after)
+        returns[step] = after
+    return returns
+
+
+def q_values(policy: Policy, sight: Sight, rows: torch.Tensor) -> torch.Tensor:
+    seen = sight.now(rows).to(policy.device)
+    if policy.observation_scale.active:
+        policy.observation_scale.write(sight.columns(seen), sight.columns(seen))
+    found: torch.Tensor = policy.student(seen, None, None)[0]
+    return found.cpu()
+
+
+def masks_of(batch: Batch, rows: torch.Tensor) -> torch.Tensor | None:
+    if batch.masks is None:
+        return None
+    return torch.from_numpy(batch.masks).reshape(-1, batch.spec.num_actions).index_select(0, rows)

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
-from hotloop.train.algorithms.imitation import Teacher
+from hotloop.train.actions import NUMBERED, Actions, actions_of
+from hotloop.train.imitation import Teacher
 from hotloop.train.kernels.kernels import Kernels
-from hotloop.train.normalise import ObservationScale
+from hotloop.train.networks import Memory, Student
+from hotloop.train.normalize import ObservationScale, Sight
 from hotloop.train.opponents import Opponents
-from hotloop.train.policy.actions import NUMBERED, Actions, actions_of
-from hotloop.train.policy.inputs import Sight
-from hotloop.train.policy.networks import Memory
-from hotloop.train.policy.policy import Student
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 

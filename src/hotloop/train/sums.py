@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.train.kernels.module import load
+from hotloop.train.kernels import load
 
 KINDS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 """What native code adds up; columns of anything else are kept."""

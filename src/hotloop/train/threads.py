@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from hotloop.core.clock import now_ns
 from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
-from hotloop.train.policy.networks import Memory, Network
-from hotloop.train.policy.policy import Student, make_student
+from hotloop.train.networks import Memory, Network, Student, make_student
 from hotloop.train.settings import AUTO, TrainSettings
 
 ROUNDS = 12

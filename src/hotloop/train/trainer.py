@@ -14,23 +14,21 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
-from hotloop.train.algorithms.algorithm import Algorithm, DivergedError, Learned, PhaseName
-from hotloop.train.algorithms.off_policy import OffPolicy
-from hotloop.train.algorithms.on_policy import OnPolicy
+from hotloop.train.algorithm import Algorithm, DivergedError, Learned, PhaseName
 from hotloop.train.device.graphs import use_own_stream
-from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels
-from hotloop.train.kernels.native import torch_threads
-from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.policy import Student
-from hotloop.train.processes.ranks import ALONE, STRIDE, Command, Ranks
+from hotloop.train.dqn import OffPolicy
+from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels, torch_threads
+from hotloop.train.networks import Student
+from hotloop.train.normalize import ObservationScale, row_shape
+from hotloop.train.ppo import OnPolicy
+from hotloop.train.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
 from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
 
 if TYPE_CHECKING:
-    from hotloop.train.processes.actors import Crew
+    from hotloop.train.actors import Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

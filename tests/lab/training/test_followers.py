@@ -12,7 +12,7 @@ from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import SetupError
 from hotloop.lab.on_ray import Node
 from hotloop.lab.training.ranks import OtherRanks, RayRanks, address_seen_by
-from hotloop.train.processes.ranks import Ranks
+from hotloop.train.ranks import Ranks
 
 
 class InlineRay:

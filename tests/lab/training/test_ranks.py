@@ -16,7 +16,7 @@ from hotloop.core.time_tree import TimeTree
 from hotloop.lab.training.ranks import Processes, added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
-from hotloop.train.processes.ranks import STRIDE, RankLostError, Ranks
+from hotloop.train.ranks import STRIDE, RankLostError, Ranks
 from hotloop.train.trainer import Trainer
 from hotloop.train.windows import WindowEpisodes
 

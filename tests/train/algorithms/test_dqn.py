@@ -20,13 +20,10 @@ from hotloop.envs.episodes import Episodes
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
-from hotloop.train.algorithms.algorithm import DivergedError
-from hotloop.train.algorithms.dqn import any_legal, choose, epsilon_at, targets, td_loss
-from hotloop.train.algorithms.off_policy import OffPolicy
-from hotloop.train.algorithms.replay import Transitions
-from hotloop.train.evaluation import EvalSettings, evaluate
-from hotloop.train.policy.networks import ByType
-from hotloop.train.policy.player import seat
+from hotloop.train.algorithm import DivergedError
+from hotloop.train.dqn import OffPolicy, Transitions, any_legal, choose, epsilon_at, targets, td_loss
+from hotloop.train.evaluation import EvalSettings, evaluate, seat
+from hotloop.train.networks import ByType
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.train.algorithms.estimates import Estimates, estimates, realised
+from hotloop.train.evaluation import Estimates, estimates, realised
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -5,7 +5,7 @@ import torch
 from support.toy_batch import ToyBatch
 
 from hotloop.core.errors import InputError
-from hotloop.train.algorithms.imitation import find_teacher, imitation_loss, phase_at
+from hotloop.train.imitation import find_teacher, imitation_loss, phase_at
 from hotloop.train.settings import TrainSettings
 
 SETTINGS = TrainSettings(supervised_steps=100, fade_steps=50)

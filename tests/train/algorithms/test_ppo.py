@@ -5,8 +5,8 @@ import torch
 from support.samples import samples
 from torch import Tensor
 
-from hotloop.train.algorithms import ppo
-from hotloop.train.algorithms.ppo import minibatches
+from hotloop.train import ppo
+from hotloop.train.ppo import minibatches
 from hotloop.train.settings import TrainSettings
 
 GAMMA, LAMBDA = 0.9, 0.8

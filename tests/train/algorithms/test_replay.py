@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hotloop.core.errors import InputError
-from hotloop.train.algorithms.replay import NONE, Replay, Steps
+from hotloop.train.dqn import NONE, Replay, Steps
 
 
 def replay(size: int = 12, rows: int = 2, *, masked: bool = False) -> Replay:

@@ -9,12 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from hotloop.train.algorithms.ppo import Samples
-from hotloop.train.kernels.kernels import Objective
-from hotloop.train.kernels.native import NativeKernels, torch_threads
-from hotloop.train.kernels.torch import TorchKernels
-from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy.policy import chosen, log_probabilities
+from hotloop.train.actions import chosen, log_probabilities
+from hotloop.train.kernels.kernels import NativeKernels, Objective, TorchKernels, torch_threads
+from hotloop.train.normalize import ObservationScale
+from hotloop.train.ppo import Samples
 from hotloop.train.settings import TrainSettings
 
 _kernels = pytest.importorskip("hotloop.train._kernels")

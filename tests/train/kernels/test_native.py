@@ -4,8 +4,8 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import SetupError
-from hotloop.train.kernels import native
-from hotloop.train.kernels.native import find_kernels, torch_threads
+from hotloop.train.kernels import kernels as native
+from hotloop.train.kernels.kernels import find_kernels, torch_threads
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 import hotloop
 from hotloop.core.world import Acts
-from hotloop.train.kernels.kernels import Objective
-from hotloop.train.kernels.native import NativeKernels, torch_threads
+from hotloop.train.kernels.kernels import NativeKernels, Objective, torch_threads
 from hotloop.train.kernels.passes import Passes
-from hotloop.train.policy.networks import ActorCritic
-from hotloop.train.processes.ranks import in_one_piece
+from hotloop.train.networks import ActorCritic
+from hotloop.train.ranks import in_one_piece
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

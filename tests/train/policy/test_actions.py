@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Normal
 
 from hotloop.core.world import Acts
-from hotloop.train.policy.actions import NUMBERED, Actions, actions_of
+from hotloop.train.actions import NUMBERED, Actions, actions_of
 
 RANDOM = torch.Generator().manual_seed(1)
 

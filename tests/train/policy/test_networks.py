@@ -2,16 +2,8 @@ import torch
 from torch.nn.functional import embedding_bag
 
 import hotloop
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.networks import (
-    BITS,
-    SPREAD,
-    UNUSED,
-    ActorCritic,
-    SumOfEntries,
-    TokenBag,
-    default_network,
-)
+from hotloop.train.networks import BITS, SPREAD, UNUSED, ActorCritic, SumOfEntries, TokenBag, default_network
+from hotloop.train.normalize import row_shape
 from hotloop.train.settings import TrainSettings
 
 

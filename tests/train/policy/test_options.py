@@ -7,9 +7,9 @@ import torch
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.networks import default_network
-from hotloop.train.policy.options import OptionsNetwork, joined, split, there
+from hotloop.train.networks import default_network
+from hotloop.train.normalize import row_shape
+from hotloop.train.option_network import OptionsNetwork, joined, split, there
 from hotloop.train.settings import TrainSettings
 
 

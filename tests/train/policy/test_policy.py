@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from hotloop.train.policy.policy import allowed, chosen, entropy, log_probabilities, read, sample
+from hotloop.train.actions import allowed, chosen, entropy, log_probabilities, read, sample
 
 
 def test_log_probabilities_add_up_to_one() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.train.processes.actors import Actor, ActorsLostError, Crew, cores_each, opened, shares
+from hotloop.train.actors import Actor, ActorsLostError, Crew, cores_each, opened, shares
 from hotloop.train.settings import TrainSettings, check_crew
 from hotloop.train.trainer import Trainer
 

@@ -12,7 +12,7 @@ from torch.futures import Future
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.train.processes.ranks import ALONE, Command, RankLostError, Ranks, first_line, in_one_piece
+from hotloop.train.ranks import ALONE, Command, RankLostError, Ranks, first_line, in_one_piece
 from hotloop.train.settings import TrainSettings, check_ranks
 from hotloop.train.trainer import Trainer
 

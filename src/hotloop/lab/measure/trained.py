@@ -68,7 +68,7 @@ class Trained:
 
     def sit(self, subject: Subject) -> Batch:
         """Take a seat at a batch, or at somebody's env as one; refuses what it was not trained on."""
-        from hotloop.train.policy.player import seat
+        from hotloop.train.evaluation import seat
 
         subject = behind(subject)
         if isinstance(subject, SeveralSubject):

@@ -129,7 +129,7 @@ def find_player(batch: Batch, name: str) -> Player:
     if not is_trained(name):
         return OwnPlayer(batch, name)
     need("torch")
-    from hotloop.train.policy.player import seat
+    from hotloop.train.evaluation import seat
 
     return seat(checkpoint_of(name), batch, seed=batch.spec.seed, threads=batch.spec.threads)
 

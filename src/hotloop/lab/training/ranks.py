@@ -33,8 +33,8 @@ from hotloop.train.settings import AUTO, HERE
 from hotloop.train.windows import WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.processes.actors import Crew
-    from hotloop.train.processes.ranks import Ranks
+    from hotloop.train.actors import Crew
+    from hotloop.train.ranks import Ranks
 
 SEED = 42
 
@@ -43,7 +43,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
     """What one rank is made from: its envs, its part of each minibatch, its cores, and a seed of its own."""
     if size == 1:
         return settings
-    from hotloop.train.processes.ranks import STRIDE
+    from hotloop.train.ranks import STRIDE
 
     keys = dict(settings.target.keys)
     keys["num_envs"] = int(str(keys["num_envs"])) // size
@@ -60,7 +60,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
 def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
     """Rank 0 of a training, the others following until the end; alone where nobody else was asked for."""
     need("torch")
-    from hotloop.train.processes import ranks as ranking
+    from hotloop.train import ranks as ranking
 
     if settings.train.ranks == 1:
         yield ranking.ALONE
@@ -92,7 +92,7 @@ def others_of(settings: RunSettings) -> "Iterator[OtherRanks]":
 @contextmanager
 def led(settings: RunSettings, resume: Path | None, others: "OtherRanks", found: "Ranks") -> Iterator[None]:
     """Start who follows, tell them what is trained, and let them go at the end."""
-    from hotloop.train.processes import ranks as ranking
+    from hotloop.train import ranks as ranking
 
     try:
         others.start()
@@ -123,7 +123,7 @@ def from_torchrun() -> tuple[int, int] | None:
 
 def follow(rank: int, size: int, store: Any = None) -> None:
     """Be one of the ranks after the first until rank 0 ends the run."""
-    from hotloop.train.processes import ranks as ranking
+    from hotloop.train import ranks as ranking
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if store is not None:
@@ -143,7 +143,7 @@ def follow(rank: int, size: int, store: Any = None) -> None:
 
 def serve(settings: RunSettings, ranks: "Ranks", resume: Path | None, folder: Path) -> None:
     """Do what rank 0 says."""
-    from hotloop.train.processes.ranks import Command
+    from hotloop.train.ranks import Command
     from hotloop.train.trainer import Trainer
 
     batch = settings.open()
@@ -170,7 +170,7 @@ def windows_together(
     ranks: "Ranks", mine: WindowEpisodes, batch: Batch
 ) -> tuple[WindowEpisodes, dict[str, int]]:
     """The episodes and the counters of all ranks."""
-    from hotloop.train.processes.ranks import Command
+    from hotloop.train.ranks import Command
 
     if not ranks.several:
         return mine, counters_of(batch)
@@ -206,7 +206,7 @@ def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
 
 def named(times: TimeTree, ranks: "Ranks") -> TimeTree:
     """The account of a window whose row of waiting names the slowest rank."""
-    from hotloop.train.processes.ranks import WAITING
+    from hotloop.train.ranks import WAITING
 
     if not ranks.several:
         return times
@@ -259,7 +259,7 @@ class OtherRanks:
         while not self.store.check(missing):
             dead = self.dead()
             if dead or now_ns() > until:
-                from hotloop.train.processes.ranks import RankLostError
+                from hotloop.train.ranks import RankLostError
 
                 raise RankLostError(dead or f"the ranks are not there after {START_NS // 10**9} s")
             sleep(self.look_s)
@@ -300,7 +300,7 @@ class Processes(OtherRanks):
         self.said: list[IO[str]] = []
 
     def start(self) -> None:
-        from hotloop.train.processes.ranks import server
+        from hotloop.train.ranks import server
 
         self.store = server()
         for rank in range(1, self.size):
@@ -377,7 +377,7 @@ class RayRanks(OtherRanks):
         self.room: Any = None
 
     def start(self) -> None:
-        from hotloop.train.processes.ranks import server
+        from hotloop.train.ranks import server
 
         self.make_room()
         self.store = server()
@@ -454,7 +454,7 @@ def address_seen_by(host: str, port: int) -> str:
 
 def follow_there(rank: int, size: int, host: str, port: int) -> None:
     """Be a rank on whichever machine this is."""
-    from hotloop.train.processes.ranks import client
+    from hotloop.train.ranks import client
 
     follow(rank, size, client(host, port))
 
@@ -472,7 +472,7 @@ def hired(settings: RunSettings) -> "Iterator[Crew | None]":
         yield None
         return
     with on_ray(check_address(train.collect), timed=False, carry=settings.carried) as there:
-        from hotloop.train.processes.actors import Crew
+        from hotloop.train.actors import Crew
 
         yield Crew(
             ray=there.ray,

@@ -42,9 +42,9 @@ from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
+    from hotloop.train.actors import Crew
     from hotloop.train.evaluation import Evaluation
-    from hotloop.train.processes.actors import Crew
-    from hotloop.train.processes.ranks import Ranks
+    from hotloop.train.ranks import Ranks
     from hotloop.train.trainer import Update
 
 SAMPLE_S = 0.25  # Between two looks at a GPU
@@ -250,7 +250,7 @@ class Session:
     @property
     def changes_phase(self) -> bool:
         """Whether the next update is of another phase of the training, such as PPO after imitation."""
-        from hotloop.train.algorithms.imitation import phase_at
+        from hotloop.train.imitation import phase_at
 
         if not self.settings.train.supervised_steps:
             return False

@@ -8,7 +8,7 @@ import json
 import sys
 
 from hotloop.lab.training.ranks import follow, leave_with
-from hotloop.train.processes.ranks import RankLostError, client
+from hotloop.train.ranks import RankLostError, client
 
 
 def main() -> None:

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from hotloop.envs.batch import Batch
 from hotloop.train.device.graphs import Recorded
-from hotloop.train.policy.networks import Memory
-from hotloop.train.policy.policy import Student
+from hotloop.train.networks import Memory, Student
 from hotloop.train.rollout import Collector
 from hotloop.train.timing import mark
 

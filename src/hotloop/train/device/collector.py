@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.train.algorithms.imitation import Teacher
+from hotloop.train.actions import allowed
 from hotloop.train.device.graphs import Recorded
+from hotloop.train.imitation import Teacher
 from hotloop.train.kernels.kernels import Kernels
-from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy.inputs import row_shape
-from hotloop.train.policy.networks import WIDTH_UNIT, Memory
-from hotloop.train.policy.policy import Student, allowed
+from hotloop.train.networks import WIDTH_UNIT, Memory, Student
+from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark, span

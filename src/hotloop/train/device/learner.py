@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.train.algorithms.ppo import Samples, diverged, losses
 from hotloop.train.device.graphs import Recorded
-from hotloop.train.policy.policy import Student
+from hotloop.train.networks import Student
+from hotloop.train.ppo import Samples, diverged, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark
 

@@ -1,6 +1,6 @@
 """The only door to the trainer's kernels on a GPU, and what networks do with them.
 
-Each does what torch's operations in `train/policy/networks.py` say, but for rounding, in few launches.
+Each does what torch's operations in `train/networks.py` say, but for rounding, in few launches.
 """
 
 import importlib

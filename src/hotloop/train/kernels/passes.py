@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import profiler
 
-from hotloop.train.kernels.module import load
+from hotloop.train.kernels import load
 
 MOST_WEIGHTS = 1 << 20
 """Of a network: all of it is packed anew for every minibatch, and should stay in a core's own cache."""

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 
 from hotloop.core.errors import HotloopError
 from hotloop.train.kernels.kernels import Kernels
-from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy.policy import Student
+from hotloop.train.networks import Student
+from hotloop.train.normalize import ObservationScale
 from hotloop.train.settings import TrainSettings
 
 if TYPE_CHECKING:
     from hotloop.train.threads import Fit
+
 
 PhaseName = Literal["imitation", "fade", "ppo", "explore", "dqn", "double_dqn"]
 

@@ -21,11 +21,11 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
-from hotloop.train.algorithms.imitation import Teacher
-from hotloop.train.normalise import Moments, ObservationScale
-from hotloop.train.policy.actions import Actions
-from hotloop.train.policy.policy import Student
-from hotloop.train.processes.ranks import STRIDE
+from hotloop.train.actions import Actions
+from hotloop.train.imitation import Teacher
+from hotloop.train.networks import Student
+from hotloop.train.normalize import Moments, ObservationScale
+from hotloop.train.ranks import STRIDE
 from hotloop.train.rollout import Cut, Rollout
 from hotloop.train.settings import HERE, TrainSettings
 from hotloop.train.timing import mark, span
@@ -33,14 +33,18 @@ from hotloop.train.windows import WindowEpisodes, Windows
 
 WAITING = "waiting on actors"
 
+
 ARRAYS = ("observations", "actions", "log_probs", "values", "rewards", "ends", "masks")
 """Of a rollout, [steps, rows, ...]."""
+
 
 RESTARTS = 3
 """Of an actor, and tries of a rollout."""
 
+
 READY_S = 300.0
 """What actors may take to find room in a cluster and to make their envs."""
+
 
 SEED = 42
 
@@ -123,7 +127,7 @@ class Actor:
     """Some envs and a copy of the network, in a process of its own."""
 
     def __init__(self, name: str, keys: dict[str, Any], settings: TrainSettings) -> None:
-        from hotloop.train.algorithms.on_policy import OnPolicy
+        from hotloop.train.ppo import OnPolicy
 
         self.batch = opened(Target(name, keys))
         self.windows = Windows(self.batch)

@@ -6,15 +6,15 @@ All of them speak of outputs [..., outputs] as a network gives them and of actio
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from hotloop.core.world import Acts
-from hotloop.train.policy.policy import allowed, chosen, log_probabilities, read, sample
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
 
 NEAREST = 1e-7
 """How near a number from [0, 1) may come to its ends before it is made a normal one."""
@@ -129,3 +129,69 @@ def actions_of(acts: Acts | None) -> Actions:
 
 def summed(parts: Iterator[Tensor]) -> Tensor:
     return torch.stack(list(parts), -1).sum(-1)
+
+
+FORBIDDEN = -1e9
+"""The logit of an action that a mask forbids: its probability is exactly 0, and nothing becomes NaN."""
+
+
+def allowed(logits: Tensor, masks: Tensor | None) -> Tensor:
+    """Logits in which what a mask forbids cannot be chosen."""
+    return logits if masks is None else logits.masked_fill(~masks, FORBIDDEN)
+
+
+def log_probabilities(logits: Tensor, masks: Tensor | None) -> Tensor:
+    """Log-probabilities of all actions, in float32."""
+    return torch.log_softmax(allowed(logits, masks), dim=-1, dtype=torch.float32)
+
+
+def entropy(log_probs: Tensor) -> Tensor:
+    """The entropy of each policy; forbidden actions add nothing."""
+    weighed: Tensor = torch.linalg.vecdot(log_probs.exp(), log_probs)
+    return -weighed
+
+
+def read(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """The log-probability of each policy's action, and its entropy: all that a loss asks of a policy."""
+    log_probs, entropies = Reading.apply(logits, actions)  # type: ignore[no-untyped-call]
+    return log_probs, entropies
+
+
+class Reading(torch.autograd.Function):
+    """`chosen` and `entropy` of log-probabilities, with a gradient that goes over all actions only twice.
+
+    With p the probabilities and H their entropy, the gradient of log p(a) by the logits is 1[a] - p, and that
+    of H is -p (log p + H).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        probabilities = log_probs.exp()
+        entropies = -torch.linalg.vecdot(probabilities, log_probs)
+        ctx.save_for_backward(log_probs, probabilities, entropies, actions)
+        ctx.dtype = logits.dtype
+        return chosen(log_probs, actions), entropies
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        log_probs, probabilities, entropies, actions = ctx.saved_tensors
+        by_action, by_entropy = gradients
+        alike = -torch.addcmul(by_action, by_entropy, entropies)
+        found = torch.addcmul(alike[..., None], by_entropy[..., None], log_probs, value=-1).mul_(
+            probabilities
+        )
+        found.scatter_add_(-1, actions[..., None], by_action[..., None])
+        return found.to(ctx.dtype), None
+
+
+def chosen(log_probs: Tensor, actions: Tensor) -> Tensor:
+    """The log-probability of each policy's action."""
+    return log_probs.gather(-1, actions[..., None])[..., 0]
+
+
+def sample(log_probs: Tensor, uniforms: Tensor) -> Tensor:
+    """Actions [rows] by inverting the cumulative probabilities at numbers from [0, 1)."""
+    cumulative = log_probs.exp().cumsum(-1)
+    heights = uniforms * cumulative[..., -1]  # the sum of float32 probabilities is not quite 1
+    return torch.searchsorted(cumulative, heights[..., None], right=True)[..., 0]

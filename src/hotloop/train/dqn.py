@@ -1,10 +1,13 @@
-"""DQN and double DQN as the trainer's algorithm: act, put it into the replay, and learn from a draw of it."""
+"""Deep Q-learning: what actions are worth by what came after them, after Mnih et al. and van Hasselt et al.
+
+A network's logits are Q-values here: what it expects of each action, discounted. Nothing here knows a world.
+"""
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,26 +15,269 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import mse_loss
 
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.train.algorithms.algorithm import DivergedError, Learned, load_optimiser, set_learning_rate
-from hotloop.train.algorithms.dqn import Loss, choose, epsilon_at, targets, td_loss
-from hotloop.train.algorithms.replay import Replay, Steps, Transitions
-from hotloop.train.kernels.kernels import Move
-from hotloop.train.kernels.native import find_kernels
-from hotloop.train.normalise import ObservationScale, scales_observations
-from hotloop.train.policy.inputs import Sight, row_shape
-from hotloop.train.policy.networks import ByType, Network, TheirNetwork, default_network, is_by_type
-from hotloop.train.policy.policy import make_student
+from hotloop.train.actions import allowed
+from hotloop.train.algorithm import DivergedError, Learned, load_optimiser, set_learning_rate
+from hotloop.train.kernels.kernels import Move, find_kernels
+from hotloop.train.networks import (
+    ByType,
+    Network,
+    Student,
+    TheirNetwork,
+    default_network,
+    is_by_type,
+    make_student,
+)
+from hotloop.train.normalize import ObservationScale, Sight, row_shape, scales_observations
 from hotloop.train.rollout import LOOK_EVERY, Presence
 from hotloop.train.settings import TrainSettings
 from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
+
+MOST_BYTES = 2**30
+"""Of a replay, in memory and so in a checkpoint."""
+
+
+NONE = -1
+
+
+ARRAYS = ("observations", "masks", "actions", "rewards", "next", "may_draw")
+"""What an entry has; masks only where a world has some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transitions:
+    """Drawn entries, and what came after each."""
+
+    observations: Tensor
+    actions: Tensor
+    rewards: Tensor
+    ends: Tensor
+    """1 where nothing came after."""
+    next_observations: Tensor
+    """Of an end, anything."""
+    next_masks: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """One step of some rows, as it goes into the replay."""
+
+    rows: NDArray[np.int64]
+    observations: NDArray[Any]
+    masks: NDArray[np.bool_] | None
+    actions: NDArray[np.int32]
+    rewards: NDArray[np.float32]
+    ended: NDArray[np.bool_]
+    """Whether the step ended the row's episode, or its agent's life."""
+    cut: NDArray[np.bool_]
+    """Whether a limit cut it off instead, so that it would have gone on."""
+    last: NDArray[Any]
+    """What was seen last by those that were cut off."""
+
+
+class Replay:
+    """A ring of entries, in arrays that are made once: the last steps of agents, to be learned from again.
+
+    An entry is one agent's step. What it saw next is the entry of its next step, and nothing is kept twice:
+
+        entry        0      1      2      3      4      5
+        of           a t0   b t0   a t1   b t1   a t2   a's last observation, if a limit cut it off
+        next         2      3      4      none   5      -
+        may be drawn yes    yes    yes    yes    yes    no
+
+    An entry may be drawn once its next is known, or if the step ended its episode or its agent's life.
+    Entries are overwritten in the order they came in, and what came next always came later: a next is
+    never lost before the entry that needs it.
+    """
+
+    def __init__(
+        self, size: int, rows: int, shape: tuple[int, ...], dtype: Any, *, num_actions: int, masked: bool
+    ) -> None:
+        check_bytes(size, shape, dtype, num_actions if masked else 0)
+        self.size = size
+        self.observations = np.zeros((size, *shape), dtype)
+        self.masks = np.zeros((size, num_actions), np.bool_) if masked else None
+        self.actions = np.zeros(size, np.int32)
+        self.rewards = np.zeros(size, np.float32)
+        self.next = np.full(size, NONE, np.int64)
+        self.may_draw = np.zeros(size, np.bool_)
+        self.pending = np.full(rows, NONE, np.int64)
+        """The entry of each row whose next is not known yet."""
+        self.head = self.filled = self.drawable = 0
+
+    def add(self, steps: Steps) -> None:
+        """Put in a step of some rows; it is the next of those that they made before."""
+        places = self.take_places(len(steps.rows))
+        self.observations[places] = steps.observations
+        if self.masks is not None and steps.masks is not None:
+            self.masks[places] = steps.masks
+        self.actions[places], self.rewards[places] = steps.actions, steps.rewards
+        before = self.pending[steps.rows]
+        known = before != NONE
+        self.link(before[known], places[known])
+        self.release(places[steps.ended])
+        self.pending[:] = NONE
+        going = ~(steps.ended | steps.cut)
+        self.pending[steps.rows[going]] = places[going]
+        if self.masks is None and steps.cut.any():
+            self.add_last(places[steps.cut], steps.last)
+
+    def add_last(self, cut: NDArray[np.int64], last: NDArray[Any]) -> None:
+        """Put in what was seen last by those that were cut off: nothing was done there.
+
+        Where actions have masks, which were legal there nobody says, and such steps are never drawn.
+        """
+        places = self.take_places(len(cut))
+        self.observations[places] = last
+        self.link(cut, places)
+
+    def take_places(self, count: int) -> NDArray[np.int64]:
+        """The next places of the ring, whose entries are no more."""
+        places = (self.head + np.arange(count)) % self.size
+        self.drawable -= int(self.may_draw[places].sum())
+        self.may_draw[places] = False
+        self.next[places] = NONE
+        self.head = (self.head + count) % self.size
+        self.filled = min(self.filled + count, self.size)
+        return places
+
+    def link(self, entries: NDArray[np.int64], nexts: NDArray[np.int64]) -> None:
+        self.next[entries] = nexts
+        self.release(entries)
+
+    def release(self, entries: NDArray[np.int64]) -> None:
+        """Let entries be drawn from now on."""
+        self.may_draw[entries] = True
+        self.drawable += len(entries)
+
+    def forget_pending(self) -> None:
+        """Episodes under way do not go on: what came next will never be known."""
+        self.pending[:] = NONE
+
+    def draw(self, count: int, generator: torch.Generator) -> NDArray[np.int64]:
+        """Entries that may be drawn, all alike and some perhaps twice; there must be one."""
+        chosen = self.numbers(count, generator)
+        while (wrong := np.flatnonzero(~self.may_draw[chosen])).size:
+            chosen[wrong] = self.numbers(wrong.size, generator)
+        return chosen
+
+    def numbers(self, count: int, generator: torch.Generator) -> NDArray[np.int64]:
+        drawn: NDArray[np.int64] = torch.randint(self.filled, (count,), generator=generator).numpy()
+        return drawn
+
+    def take(self, entries: NDArray[np.int64]) -> Transitions:
+        """What some entries have to teach."""
+        nexts = self.next[entries]
+        ends = nexts == NONE
+        nexts = np.where(ends, entries, nexts)
+        return Transitions(
+            observations=torch.from_numpy(self.observations.take(entries, axis=0)),
+            actions=torch.from_numpy(self.actions[entries].astype(np.int64)),
+            rewards=torch.from_numpy(self.rewards[entries]),
+            ends=torch.from_numpy(ends.astype(np.float32)),
+            next_observations=torch.from_numpy(self.observations.take(nexts, axis=0)),
+            next_masks=None if self.masks is None else torch.from_numpy(self.masks[nexts]),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """All of it; places that were never filled are left out."""
+        return {
+            "head": self.head,
+            "pending": torch.from_numpy(self.pending.copy()),
+            **{name: torch.from_numpy(array[: self.filled].copy()) for name, array in self.arrays().items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; ValueError where it is of another size or shape."""
+        for name, array in self.arrays().items():
+            kept = state[name].numpy()
+            if len(kept) > self.size or kept.shape[1:] != array.shape[1:]:
+                raise ValueError(f"its replay has {name} {kept.shape}, and this run {array.shape}")
+            array[: len(kept)] = kept
+            self.filled = len(kept)
+        self.pending[:] = state["pending"].numpy()
+        self.head, self.drawable = int(state["head"]), int(self.may_draw.sum())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        named = {name: getattr(self, name) for name in ARRAYS}
+        return {name: array for name, array in named.items() if array is not None}
+
+
+def check_bytes(size: int, shape: tuple[int, ...], dtype: Any, masks: int) -> None:
+    """Refuse a replay that no checkpoint should have to hold, and name the largest that is taken."""
+    row = int(np.prod(shape)) * np.dtype(dtype).itemsize + masks + 25
+    if size * row > MOST_BYTES:
+        raise InputError(
+            f"buffer_size={size}: the replay would have {size * row / 2**30:.1f} GiB, as every checkpoint: "
+            f"use at most {MOST_BYTES // row}"
+        )
+
+
+def epsilon_at(steps: int, settings: TrainSettings) -> float:
+    """The share of random actions after so many env-steps."""
+    span = settings.exploration_fraction * settings.total_timesteps
+    gone = min(steps / span, 1.0) if span else 1.0
+    return settings.start_e + (settings.end_e - settings.start_e) * gone
+
+
+def choose(q: Tensor, masks: Tensor | None, epsilon: float, uniforms: Tensor) -> Tensor:
+    """Actions [rows] by Q-values [rows, actions]: the best, or with a chance any legal one.
+
+    `uniforms` [2, rows] from [0, 1) decide whether it is any, and which.
+    """
+    return torch.where(uniforms[0] < epsilon, any_legal(q, masks, uniforms[1]), best(q, masks))
+
+
+def best(q: Tensor, masks: Tensor | None) -> Tensor:
+    """The action that is worth most, the first of several."""
+    return allowed(q, masks).argmax(-1)
+
+
+def any_legal(q: Tensor, masks: Tensor | None, uniforms: Tensor) -> Tensor:
+    """Legal actions, all alike, at numbers from [0, 1)."""
+    if masks is None:
+        return (uniforms * q.shape[-1]).long()
+    counted = masks.cumsum(-1)
+    number = (uniforms * counted[:, -1]).long()
+    return (counted > number[:, None]).int().argmax(-1)
+
+
+@torch.no_grad()
+def targets(part: Transitions, student: Student, target: Student, *, gamma: float, double: bool) -> Tensor:
+    """What an action turned out to be worth: its reward, and what the target network expects after it.
+
+    The target network's own maximum is as often too high as its errors are; double DQN lets the student
+    choose the action, and the target network only says what that is worth.
+    """
+    after = target(part.next_observations, None, None)[0]
+    chooser = student(part.next_observations, None, None)[0] if double else after
+    worth = after.gather(-1, best(chooser, part.next_masks)[:, None])[:, 0]
+    return part.rewards + gamma * (1 - part.ends) * worth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a minibatch is to teach."""
+
+    total: Tensor
+    expected: Tensor
+    """What the student expected of the actions that were taken."""
+    targets: Tensor
+
+
+def td_loss(part: Transitions, student: Student, wanted: Tensor) -> Loss:
+    """The mean squared error: ends are rare and far from what was expected, and have to pull the harder."""
+    q = student(part.observations, None, None)[0]
+    expected = q.gather(-1, part.actions[:, None])[:, 0]
+    return Loss(total=mse_loss(expected, wanted), expected=expected.detach(), targets=wanted)
 
 
 class OffPolicy:

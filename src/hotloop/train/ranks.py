@@ -28,22 +28,28 @@ from hotloop.core.errors import HotloopError, InputError
 from hotloop.train.timing import span
 
 if TYPE_CHECKING:
-    from hotloop.train.normalise import Moments
+    from hotloop.train.normalize import Moments
+
 
 WAITING = "waiting on others"
 """The row of a run's tree: from the end of a rank's rollout to that of the last one."""
 
+
 PATIENCE = timedelta(minutes=30)
 """What others may take, while they live: one that dies closes its line, and is heard of at once."""
+
 
 LOOK = timedelta(milliseconds=100)
 """Between two looks at whether somebody is gone, while all are waited for."""
 
+
 SETTLE_NS, SETTLE_S = 5_000_000_000, 500e-6
 """What torch may take to see that a line is closed, and between two looks at whether it has."""
 
+
 READER = "gloo_tcp_loop"
 """What gloo calls the thread that reads from all lines."""
+
 
 STRIDE = 1_000_003
 """Between the seeds of two ranks."""

@@ -1,6 +1,7 @@
 """The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, linear, pad
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, MissingError, SetupError
 from hotloop.core.target import names_callable
 from hotloop.core.world import Acts, Kind, Part
 from hotloop.envs import callables
@@ -18,11 +19,12 @@ from hotloop.envs.foreign.inside import BROKEN, raised
 from hotloop.envs.spec import BatchSpec
 from hotloop.train.kernels.device import Recurrence, TokenSum, available
 from hotloop.train.kernels.passes import Passes
-from hotloop.train.policy.options import OptionsNetwork
+from hotloop.train.option_network import OptionsNetwork
 from hotloop.train.settings import TrainSettings
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
+
 
 GAINS = {
     "encoder": 2**0.5,
@@ -35,17 +37,22 @@ GAINS = {
 }
 """How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
+
 TABLE_DEVIATION = 0.1
 """Of the embeddings of tokens: some hundred of them are added up."""
+
 
 UNUSED = 0xFF
 """The location of a token that says nothing."""
 
+
 BITS = 16
 """Of a token's place in the table; what sorts them counts on no more."""
 
+
 WIDTH_UNIT = 8
 """Of the matrices that a GPU multiplies fast, in columns of bfloat16: others took twice as long."""
+
 
 SPREAD = 0x9E3779B1
 """An odd number whose multiples spread over the upper bits."""
@@ -486,3 +493,44 @@ def sorting(keys: Tensor) -> Tensor:
     if keys.is_cuda:
         return keys.argsort(stable=True)
     return torch.from_numpy(keys.numpy().astype(np.uint16).argsort(kind="stable"))
+
+
+Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
+
+
+def make_student(network: nn.Module, settings: TrainSettings) -> Student:
+    """What collecting and learning call."""
+    called: Any = compiled(network) if settings.compile else network
+    if not settings.mixed_precision:
+        return called  # type: ignore[no-any-return]
+    try_bfloat16(settings.device)
+
+    def student(
+        observations: Tensor, memory: Memory | None, begins: Tensor | None
+    ) -> tuple[Tensor, Tensor, Memory | None]:
+        with torch.autocast(settings.device, dtype=torch.bfloat16):
+            logits, values, memory = called(observations, memory, begins)
+        kept = None if memory is None else (memory[0].float(), memory[1].float())
+        return logits.float(), values.float(), kept
+
+    return student
+
+
+def compiled(network: nn.Module) -> Any:
+    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
+        raise MissingError(
+            "compile=true needs a C++ compiler, and none is found: install g++, or leave it out"
+        )
+    return torch.compile(network)
+
+
+def try_bfloat16(device: str) -> None:
+    """Multiply once, because some machines promise matrix instructions that they do not let anybody use."""
+    ones = torch.ones(64, 64, dtype=torch.bfloat16, device=device)
+    try:
+        ones @ ones
+    except RuntimeError as error:
+        raise SetupError(
+            f"mixed_precision=true: this machine cannot multiply bfloat16 matrices ({error}): "
+            "set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or leave it out"
+        ) from None

@@ -1,1 +1,0 @@
-"""The ways to learn: PPO with imitation before it, and deep Q-learning with its replay."""
