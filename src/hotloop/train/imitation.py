@@ -14,15 +14,9 @@ from hotloop.core.target import names_callable
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.forms import Bounds
-<<<<<<< HEAD:src/hotloop/train/algorithms/imitation.py
 from hotloop.envs.foreign.inside import BROKEN, raised
-from hotloop.train.algorithms.algorithm import PhaseName
-from hotloop.train.policy.actions import NUMBERED, Actions
-=======
-from hotloop.envs.foreign.spec import BROKEN, raised
 from hotloop.train.actions import NUMBERED, Actions
 from hotloop.train.algorithm import PhaseName
->>>>>>> bd52945f (train: Merge policies, algorithms and kernels into single modules):src/hotloop/train/imitation.py
 from hotloop.train.settings import TrainSettings
 
 
