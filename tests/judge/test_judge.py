@@ -10,7 +10,7 @@ import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code, notice
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
-from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep, describe_times
+from hotloop.core.record.profile import WALL, Overhead, Phase, Repeated, RerunResult, SlowStep, describe_times
 from hotloop.core.record.record import Goal, Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.compare import compare_stored
@@ -242,7 +242,7 @@ def test_threads_split_the_phases_of_a_training_s_environment() -> None:
 def test_the_verdict_of_a_replay_is_whether_the_step_was_slow_again(
     outcome: Repeated, code: ExitCode
 ) -> None:
-    again = Again(
+    again = RerunResult(
         run_id="a",
         slow=SlowStep(
             rank=1,

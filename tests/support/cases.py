@@ -11,7 +11,7 @@ from hotloop.core.record.metadata import Described, Work
 from hotloop.core.record.profile import Finding, Pauses, Phase, Table
 from hotloop.core.record.record import Record, Resources
 from hotloop.core.time_tree import TimeTree, grow
-from hotloop.lab.loop.record import Found, Origin, record_of
+from hotloop.lab.loop.record import RunMetadata, RunResult, record_of
 from hotloop.lab.loop.run import Asked
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopLook, Windows
 from hotloop.probes.resources import Sample
@@ -63,9 +63,9 @@ def loop(
             for path, (calls, share) in rows.items()
         )
         windows.add(Counted(counts=counts, wall_ns=wall_ns), TimeTree(total_ns=wall_ns, children=grow(flat)))
-    found = Found(
+    found = RunResult(
         asked=Asked(name="own", params=params or {}, variant=variant or {}),
-        origin=Origin(
+        origin=RunMetadata(
             date=datetime(2025, 1, 2, tzinfo=UTC),
             machine={**MACHINE, "cores": cores, "usable_cores": cores},  # type: ignore[typeddict-item]
             code=CODE,

@@ -18,7 +18,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.spans.trace import Trace
 from hotloop.core.time_tree import tree_text
 from hotloop.lab.loop.account import Timing
-from hotloop.lab.loop.run import Asked, Off, Run
+from hotloop.lab.loop.run import Asked, DisabledRun, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
 from hotloop.loops.sinks import Sink, open_sinks
 from hotloop.report.files import TRACE, run_page, trace_files
@@ -99,7 +99,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     HOTLOOP_RUN=off switches every run off, at no cost.
     """
     if os.environ.get(SWITCH, "").lower() in OFF:
-        return Off(updates)
+        return DisabledRun(updates)
     folder = None if output is None else Path(output)
     asked = Asked(
         name=name,

@@ -1,7 +1,7 @@
 import numpy as np
 from support.logged import events_of, laps_of, steps_of
 
-from hotloop.lab.profile.calls import Calls, call_of, of_batch, of_loop
+from hotloop.lab.profile.calls import Calls, call_of, calls_of_batch, calls_of_loop
 
 NONE = np.zeros(2, np.int64)
 
@@ -11,7 +11,7 @@ def phases(calls: Calls, call: int) -> dict[str, int]:
 
 
 def test_a_batch_call_lasts_until_the_next_begins_and_the_last_until_the_end() -> None:
-    calls = of_batch(steps_of((100, 180), (200, 290)), events_of(), 310)
+    calls = calls_of_batch(steps_of((100, 180), (200, 290)), events_of(), 310)
     assert calls.wall_ns.tolist() == [100, 110]
     assert phases(calls, 0) == {
         "wall": 100,
@@ -24,19 +24,19 @@ def test_a_batch_call_lasts_until_the_next_begins_and_the_last_until_the_end() -
 
 
 def test_a_stretch_without_calls_is_empty() -> None:
-    calls = of_batch(steps_of(), events_of(("garbage collection", 5, 6)), 310)
+    calls = calls_of_batch(steps_of(), events_of(("garbage collection", 5, 6)), 310)
     assert len(calls) == 0
     assert calls.gc.call.tolist() == [-1]
 
 
 def test_phases_of_several_workers_are_their_mean() -> None:
-    calls = of_batch(steps_of((0, 90), workers=2), events_of(), 100)
+    calls = calls_of_batch(steps_of((0, 90), workers=2), events_of(), 100)
     assert phases(calls, 0)["wall/step/actions"] == 30
 
 
 def test_the_env_is_named_where_one_alone_was_reset() -> None:
     steps = steps_of((0, 1), (2, 3), (4, 5), ended=(0, 1, 2), first=(-1, 7, 3))
-    calls = of_batch(steps, events_of(), 6)
+    calls = calls_of_batch(steps, events_of(), 6)
     assert calls.resets.tolist() == [0, 1, 2]
     assert calls.env.tolist() == [-1, 7, -1]
 
@@ -50,7 +50,7 @@ def test_spans_of_the_loop_are_charged_to_the_lap_they_began_in() -> None:
         ("loop", 90, 320),
         ("elsewhere", 110, 150),
     )
-    calls = of_loop(laps_of(100, 200, 300), events, None, NONE)
+    calls = calls_of_loop(laps_of(100, 200, 300), events, None, NONE)
     assert phases(calls, 0) == {
         "wall": 100,
         "wall/policy": 10,
@@ -63,13 +63,13 @@ def test_spans_of_the_loop_are_charged_to_the_lap_they_began_in() -> None:
 
 def test_what_was_before_the_first_lap_and_after_the_last_is_in_no_call() -> None:
     events = events_of(("loop/env.step", 10, 20), ("loop/env.step", 310, 320))
-    calls = of_loop(laps_of(100, 200, 300), events, None, NONE)
+    calls = calls_of_loop(laps_of(100, 200, 300), events, None, NONE)
     assert phases(calls, 0) == {"wall": 100, "wall/everything else": 100}
 
 
 def test_native_steps_stand_below_the_step_of_the_loop() -> None:
     events = events_of(("loop/env.step", 110, 190), ("loop/env.step/HotloopEnv.step", 115, 185))
-    calls = of_loop(laps_of(100, 200), events, steps_of((120, 180), ended=(1,), first=(4,)), NONE[:1])
+    calls = calls_of_loop(laps_of(100, 200), events, steps_of((120, 180), ended=(1,), first=(4,)), NONE[:1])
     place = "wall/env.step/HotloopEnv.step/native step"
     assert phases(calls, 0)[place] == 60
     assert phases(calls, 0)[f"{place}/actions"] == 20
@@ -82,7 +82,7 @@ def test_pauses_of_the_collector_are_found_wherever_they_are() -> None:
         ("garbage collection", 210, 215),
         ("garbage collection", 900, 910),
     )
-    gc = of_loop(laps_of(100, 200, 300), events, None, NONE).gc
+    gc = calls_of_loop(laps_of(100, 200, 300), events, None, NONE).gc
     assert gc.ns.tolist() == [20, 5, 10]
     assert gc.call.tolist() == [0, 1, -1]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record.profile import Again, Slow
+from hotloop.core.record.profile import RerunResult, Slow
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile import rerun as module
@@ -25,7 +25,7 @@ def slow_of(record: Record) -> Slow:
     return record.slow
 
 
-def again_of(record: Record) -> Again:
+def again_of(record: Record) -> RerunResult:
     assert record.again is not None
     return record.again
 

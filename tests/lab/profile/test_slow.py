@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 from support.logged import events_of, laps_of, steps_of
 
-from hotloop.lab.profile.calls import Calls, PutOff, of_batch, of_loop
-from hotloop.lab.profile.slow import KEPT, Keeper
+from hotloop.lab.profile.calls import Calls, Preemptions, calls_of_batch, calls_of_loop
+from hotloop.lab.profile.watch import KEPT, SlowestCalls
 
 CHECK = (99, "abcd")
 
@@ -13,11 +13,11 @@ def calls_of(*wall_ns: int, resets: tuple[int, ...] = ()) -> Calls:
     """Laps of these lengths, one after another."""
     times = [0, *np.cumsum(wall_ns).tolist()]
     counts = np.array(resets or (0,) * len(wall_ns), np.int64)
-    return of_loop(laps_of(*times), events_of(), None, counts)
+    return calls_of_loop(laps_of(*times), events_of(), None, counts)
 
 
-def keeper_of(*stretches: Calls, num_envs: int = 1) -> Keeper:
-    keeper, before = Keeper(seed=42, num_envs=num_envs), 0
+def keeper_of(*stretches: Calls, num_envs: int = 1) -> SlowestCalls:
+    keeper, before = SlowestCalls(seed=42, num_envs=num_envs), 0
     for calls in stretches:
         keeper.add(calls, before, CHECK)
         before += len(calls)
@@ -61,7 +61,7 @@ def test_percentiles_wait_for_calls_enough() -> None:
 
 def test_garbage_is_charged_to_the_call_it_was_collected_in() -> None:
     events = events_of(("loop/garbage collection", 110, 150), ("loop/garbage collection", 160, 165))
-    keeper = keeper_of(of_loop(laps_of(100, 200, 260), events, None, np.zeros(2, np.int64)))
+    keeper = keeper_of(calls_of_loop(laps_of(100, 200, 260), events, None, np.zeros(2, np.int64)))
     first, second = keeper.ranked()[0]
     assert (first.gc_ns, first.collections) == (45, 2)
     assert (second.gc_ns, second.collections) == (0, 0)
@@ -70,14 +70,14 @@ def test_garbage_is_charged_to_the_call_it_was_collected_in() -> None:
 
 def test_a_single_env_is_always_to_blame_and_of_many_only_the_one_that_was_reset() -> None:
     steps = steps_of((0, 5), (10, 15), ended=(0, 1), first=(-1, 3))
-    (ordinary,), (reset,), _ = keeper_of(of_batch(steps, events_of(), 20), num_envs=8).ranked()
+    (ordinary,), (reset,), _ = keeper_of(calls_of_batch(steps, events_of(), 20), num_envs=8).ranked()
     assert (ordinary.env, reset.env) == (None, 3)
     (alone,), _, _ = keeper_of(calls_of(5)).ranked()
     assert alone.env == 0
 
 
 def test_adding_says_which_calls_are_kept() -> None:
-    keeper = Keeper(seed=1, num_envs=1)
+    keeper = SlowestCalls(seed=1, num_envs=1)
     assert keeper.add(calls_of(5, 9, 7), 0, CHECK) == [1, 2, 0]
     assert keeper.add(calls_of(*[100] * KEPT), 3, CHECK) == list(range(KEPT))
     assert keeper.add(calls_of(50), 13, CHECK) == []
@@ -95,14 +95,18 @@ def test_the_slowest_of_the_warmup_come_last() -> None:
 
 def test_a_call_in_which_the_core_was_lost_says_how_often() -> None:
     """The stretch ends where the loop looked, right after its call."""
-    off = PutOff(end=np.array([905]), times=np.array([2]))
-    calls = of_loop(laps_of(0, 5, 905, 912), replace(events_of(), put_off=off), None, np.zeros(3, np.int64))
+    off = Preemptions(end=np.array([905]), times=np.array([2]))
+    calls = calls_of_loop(
+        laps_of(0, 5, 905, 912), replace(events_of(), put_off=off), None, np.zeros(3, np.int64)
+    )
     steps, _, _ = keeper_of(calls).ranked()
     assert [(step.step, step.put_off) for step in steps] == [(2, 2), (3, 0), (1, 0)]
 
 
 def test_a_step_of_a_batch_in_which_the_core_was_lost_says_how_often() -> None:
-    off = PutOff(end=np.array([950]), times=np.array([1]))
-    calls = of_batch(steps_of((0, 40), (100, 940), (960, 990)), replace(events_of(), put_off=off), 1_000)
+    off = Preemptions(end=np.array([950]), times=np.array([1]))
+    calls = calls_of_batch(
+        steps_of((0, 40), (100, 940), (960, 990)), replace(events_of(), put_off=off), 1_000
+    )
     steps, _, _ = keeper_of(calls).ranked()
     assert [(step.step, step.put_off) for step in steps] == [(2, 1), (1, 0), (3, 0)]

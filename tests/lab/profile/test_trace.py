@@ -12,8 +12,8 @@ from hotloop.core.target import Target
 from hotloop.lab.profile import trace as module
 from hotloop.lab.profile.calls import of_batch, of_loop
 from hotloop.lab.profile.profile import PAIRS, profile
-from hotloop.lab.profile.slow import Keeper
 from hotloop.lab.profile.trace import FIRST_WORKER, Tracer, nest
+from hotloop.lab.profile.watch import SlowestCalls
 
 STEPS = PAIRS * 40
 
@@ -113,7 +113,7 @@ def test_slow_calls_outside_the_window_are_in_the_trace_while_they_are_among_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "WINDOW_SLICES", 1)
-    tracer, keeper = Tracer(), Keeper(seed=1, num_envs=1)
+    tracer, keeper = Tracer(), SlowestCalls(seed=1, num_envs=1)
     before = 0
     for lengths in ([1] * 5 + [50], [2] + [900] * 10 + [2] * 20):
         laps = laps_of(*np.cumsum([before * 1_000, *lengths]).tolist())

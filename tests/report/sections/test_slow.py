@@ -5,7 +5,7 @@ from support.drawn import lines as rows
 from support.drawn import seen, text
 from support.records import PROFILE
 
-from hotloop.core.record.profile import Again, Pauses, Slow, SlowStep, Spread
+from hotloop.core.record.profile import Pauses, RerunResult, Slow, SlowStep, Spread
 from hotloop.core.record.record import Record
 from hotloop.report import html, markdown
 from hotloop.report.kinds.profile import page as profile_page
@@ -49,7 +49,7 @@ PHASES = tuple(
 )
 RECORD = replace(PROFILE, slow=SLOW, phases=PHASES)
 
-AGAIN = Again(
+AGAIN = RerunResult(
     run_id="then",
     slow=STEP,
     typical_ns=1_100.0,

@@ -116,7 +116,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class RerunResult:
     """A slow step that was run again."""
 
     run_id: str

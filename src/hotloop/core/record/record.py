@@ -16,7 +16,7 @@ from hotloop.core.record.checks import Held, Soak
 from hotloop.core.record.codec import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.comparison import Comparison, Statistical, Validation
 from hotloop.core.record.metadata import Code, Described, Instructions, Machine, PathRan, Work, own_commit
-from hotloop.core.record.profile import Again, Finding, Looks, Overhead, Pauses, Phase, Slow, Stage
+from hotloop.core.record.profile import Finding, Looks, Overhead, Pauses, Phase, RerunResult, Slow, Stage
 from hotloop.core.record.sweep import Sweep, Tuning
 
 SCHEMA = 1
@@ -200,7 +200,7 @@ class Record:
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
     slow: Slow | None = None
-    again: Again | None = None
+    again: RerunResult | None = None
     sweep: Sweep | None = None
     soak: Soak | None = None
     tuning: Tuning | None = None

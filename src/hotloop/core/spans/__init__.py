@@ -34,8 +34,7 @@ else:
         from hotloop.core.spans import python as engine
 
 from hotloop.core.clock import now_ns
-from hotloop.core.spans.python import Boundary, Raw
-from hotloop.core.spans.relay import Relay
+from hotloop.core.spans.python import Boundary, Raw, Relay
 from hotloop.core.time_tree import TimeTree, merge
 
 span = engine.span

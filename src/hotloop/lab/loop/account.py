@@ -17,7 +17,7 @@ Timing = Literal["auto", "events", "sync", "host"]
 TIMINGS: tuple[Timing, ...] = ("auto", "events", "sync", "host")
 
 
-class Ended(Protocol):
+class PendingWindow(Protocol):
     """A window that has ended, whose times may not be known yet."""
 
     @property
@@ -40,7 +40,7 @@ class Account(Protocol):
     def begin(self) -> None:
         """Begin the first window here, in no span."""
 
-    def turn(self) -> Ended:
+    def turn(self) -> PendingWindow:
         """End the window here and begin the next; spans that are open go on in it."""
 
     def wait(self) -> None:
@@ -48,7 +48,7 @@ class Account(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FinishedWindow:
     """The times of a window that are known already."""
 
     times: TimeTree
@@ -74,10 +74,10 @@ class HostAccount:
             how=self.how,
         )
 
-    def turn(self) -> Ended:
+    def turn(self) -> PendingWindow:
         before = self._now
         self.begin()
-        return Read(self._now - before)
+        return FinishedWindow(self._now - before)
 
     def wait(self) -> None:
         pass
@@ -95,7 +95,7 @@ class StreamAccount:
     def begin(self) -> None:
         self.boundary.begin()
 
-    def turn(self) -> Ended:
+    def turn(self) -> PendingWindow:
         return OnStream(self.boundary, self.boundary.turn())
 
 

@@ -20,8 +20,16 @@ from hotloop.core.time_tree import How, TimeTree
 from hotloop.judge.expect import EXPECT
 from hotloop.judge.judge import judge
 from hotloop.lab.loop.account import jax_runs
-from hotloop.lab.loop.stages import describe_looks, describe_stages, stages_of
-from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, LoopLook, Windows
+from hotloop.lab.loop.windows import (
+    SAMPLES,
+    STEPS,
+    UPDATES,
+    LoopLook,
+    Windows,
+    describe_looks,
+    describe_stages,
+    stages_of,
+)
 from hotloop.lab.profile.calls import Timeline, read_spans
 from hotloop.lab.profile.trace import SPAN, names_of, nest
 from hotloop.probes import resources
@@ -50,7 +58,7 @@ GPU_LATE = "begin the run when the model is on the GPU, or give hotloop.run timi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class RunMetadata:
     """Machine, code and date, taken down before the loop begins."""
 
     date: datetime
@@ -58,7 +66,7 @@ class Origin:
     code: RanCode
 
     @classmethod
-    def now(cls) -> "Origin":
+    def now(cls) -> "RunMetadata":
         """As they are here and now; the loop's project is that of the current folder."""
         ran = code(None)
         ran["project"] = project(Path.cwd())
@@ -66,11 +74,11 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RunResult:
     """All that is known of a run that has ended."""
 
     asked: "Asked"
-    origin: Origin
+    origin: RunMetadata
     windows: Windows
     looks: Sequence[LoopLook] = ()
     profiled: int = 0
@@ -93,7 +101,7 @@ class Found:
     """What ended the loop before its end."""
 
 
-def record_of(found: Found) -> Record:
+def record_of(found: RunResult) -> Record:
     """The judged record: a round is a window."""
     origin, asked, times = found.origin, found.asked, found.windows.times
     windows, target = found.windows.kept, described(asked, found.how)
@@ -146,7 +154,7 @@ def plain(value: object) -> object:
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
-def method(found: Found) -> Method:
+def method(found: RunResult) -> Method:
     windows = found.windows.kept
     steps = found.counts[STEPS] // max(len(windows), 1)
     return Method(
@@ -205,7 +213,7 @@ def expectation(asked: "Asked") -> Iterator[Finding]:
         yield Finding(probe=EXPECT, facts={phase: list(ends) for phase, ends in asked.expect.items()})
 
 
-def notices(found: Found) -> Iterator[Notice]:
+def notices(found: RunResult) -> Iterator[Notice]:
     """What only the run knows."""
     if found.broken is not None:
         yield notice(Code.RAISED, error=found.broken)

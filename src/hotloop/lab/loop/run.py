@@ -17,12 +17,12 @@ from hotloop.core.progress import defer_interrupt
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
 from hotloop.core.spans.monitor import resident_bytes
-from hotloop.core.spans.relay import Relay
+from hotloop.core.spans.python import Relay
 from hotloop.core.time_tree import add
 from hotloop.lab.diagnose import causal
 from hotloop.lab.diagnose.causal import Experiment
-from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
-from hotloop.lab.loop.record import Found, Origin, record_of, trace_of
+from hotloop.lab.loop.account import Account, PendingWindow, Timing, cuda_runs, elsewhere, open_account
+from hotloop.lab.loop.record import RunMetadata, RunResult, record_of, trace_of
 from hotloop.lab.loop.windows import (
     SAMPLES,
     STEPS,
@@ -126,7 +126,7 @@ class Pending:
     """A look whose times may not be known yet."""
 
     counted: Counted
-    ended: Ended
+    ended: PendingWindow
     stage: str
     rss_bytes: int
     queued_ns: int
@@ -159,7 +159,7 @@ class Run:
             )
         if self.record is not None:
             raise InputError(f"run {self.asked.name!r} has ended: begin another with hotloop.run")
-        self._was_on, self._was_clocked, self._origin = spans.enabled(), spans.clocked(), Origin.now()
+        self._was_on, self._was_clocked, self._origin = spans.enabled(), spans.clocked(), RunMetadata.now()
         self._sampler = Sampler(reader(), SAMPLE_S)
         self._begin_account()
         _open = self
@@ -307,7 +307,7 @@ class Run:
         spans.watch(boundary)
 
     def _read_pending(self, *, wait: bool = False) -> None:
-        """Read the windows whose times are known, in their order."""
+        """FinishedWindow the windows whose times are known, in their order."""
         if wait:
             self._account.wait()
         while self._pending and (wait or self._pending[0].ended.ready):
@@ -370,7 +370,7 @@ class Run:
         else:
             self._watch.keep(record, trace_of(self._timeline, record) if self.asked.traced else None)
 
-    def _stop(self, broken: str | None) -> Found:
+    def _stop(self, broken: str | None) -> RunResult:
         if self._experiment is not None:
             self._experiment.end()
         left_open = spans.opened()
@@ -384,7 +384,7 @@ class Run:
         profiled, windows = len(self._profiled.kept), self._windows
         if profiled and not windows.kept:
             windows = self._profiled
-        return Found(
+        return RunResult(
             asked=self.asked,
             origin=self._origin,
             windows=windows,
@@ -448,7 +448,7 @@ def close_window(window: "TorchWindow | None") -> tuple[Finding | None, str]:
     return found_by(window, window.turns), ""
 
 
-class Off:
+class DisabledRun:
     """A run that is switched off: it counts nothing, times nothing and writes nothing."""
 
     record: Record | None = None

@@ -48,7 +48,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutOff:
+class Preemptions:
     """Stretches in which the loop's thread was put off its core for somebody else."""
 
     end: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -69,7 +69,7 @@ class Events:
     own: Numbers
     """The time charged to it: of a mark, less than from begin to end where other spans are inside."""
     missed: int
-    put_off: PutOff = field(default_factory=PutOff)
+    put_off: Preemptions = field(default_factory=Preemptions)
 
     def chosen(self, which: Any) -> "Events":
         """Some of them, as an index of an array says which."""
@@ -106,7 +106,7 @@ def read_spans(timeline: Timeline) -> tuple[Events, Laps]:
         end=end_ns,
         own=own_ns,
         missed=missed,
-        put_off=PutOff(end=end_ns[off], times=own[off]),
+        put_off=Preemptions(end=end_ns[off], times=own[off]),
     )
     return events.chosen(place >= 0), Laps(begin=begin_ns[lap], end=end_ns[lap], given=own[lap])
 
@@ -191,7 +191,7 @@ class Calls:
         return {path: ns for path, ns in totals.items() if ns}
 
 
-def of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
+def calls_of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
     """Calls of a batch: each lasts until the next begins, so that what Python does is in it too."""
     begin = steps.begin
     end = np.append(begin[1:], max(end_ns, int(steps.end[-1]))) if len(begin) else begin
@@ -212,7 +212,7 @@ def of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
     )
 
 
-def of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) -> Calls:
+def calls_of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) -> Calls:
     """Calls of a loop: its laps, the spans inside them, and the native steps inside those."""
     begin, end, every = laps.begin, laps.end, np.arange(len(laps.begin))
     env = np.full(len(begin), -1, np.int64)

@@ -12,7 +12,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, own_commit
-from hotloop.core.record.profile import Again, Repeated, Slow, SlowStep
+from hotloop.core.record.profile import Repeated, RerunResult, Slow, SlowStep
 from hotloop.core.record.record import Record
 from hotloop.core.spans import span
 from hotloop.envs.spec import Spec
@@ -43,7 +43,7 @@ FRESH = "a fresh run each time"
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class Rerun:
     """What was seen of the step so far."""
 
     wall_ns: list[int] = field(default_factory=list)
@@ -86,14 +86,14 @@ def find(record: Record, rank: int) -> tuple[Slow, SlowStep]:
 def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
     """Come to a slow step again and time it; Ctrl-C leaves a record of the times there were."""
     slow, step = find(record, rank)
-    attempt = Attempt()
+    attempt = Rerun()
     with ExitStack() as stack, no_collection() as collects:
         clean = stack.enter_context(closing(open_subject(slow.asked, profile=False)))
         refuse_other_workload(record, clean.spec)
         recorder = Recorder("replay", clean.spec)
         with until_interrupted(attempt):
             run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
-        return judge(write_up(recorder, clean, record, step, attempt))
+        return judge(rerun_record(recorder, clean, record, step, attempt))
 
 
 def refuse_other_workload(record: Record, spec: Spec) -> None:
@@ -115,7 +115,7 @@ class Run:
     collects: bool
 
 
-def run_all(run: Run, attempt: Attempt, progress: Progress) -> None:
+def run_all(run: Run, attempt: Rerun, progress: Progress) -> None:
     """Run the step as often as there is time for: from its saved state, or each time anew."""
     begin = now_ns()
     while not attempt.is_over and now_ns() - begin < BUDGET_NS:
@@ -128,7 +128,7 @@ def can_load(subject: Subject, slow: Slow) -> bool:
     return subject.can_save and not is_live(slow.policy)
 
 
-def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
+def run_once(run: Run, attempt: Rerun, progress: Progress) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
     with ExitStack() as stack:
         subject = stack.enter_context(closing(open_subject(run.slow.asked, profile=True)))
@@ -142,7 +142,7 @@ def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
             player = Actor(player, load(run.slow.policy, timed=True))
         subject.reset()
         warming = watch.warming(player)
-        near = approach(warming, script, run.step.step - 1, progress)
+        near = step_until(warming, script, run.step.step - 1, progress)
         attempt.near_ns.append(near)
         watch.begin()
         chosen = next(script)
@@ -164,7 +164,7 @@ def actions_of(run: Run, subject: Subject, stack: ExitStack) -> Iterator[Actions
     return play_again(script, run.slow.draws, run.step.check_step)
 
 
-def approach(subject: Subject, script: Iterator[Actions], calls: int, progress: Progress) -> float:
+def step_until(subject: Subject, script: Iterator[Actions], calls: int, progress: Progress) -> float:
     """Play the steps before it; returns the median ns of the nearest."""
     near = np.zeros(NEAR, np.int64)
     for call in range(calls):
@@ -189,7 +189,7 @@ def look(watch: Watch, player: Subject, chosen: Actions, *, by_laps: bool) -> No
 
 
 def compare_check(
-    step: SlowStep, subject: Subject, player: Subject, script: Iterator[Actions], attempt: Attempt
+    step: SlowStep, subject: Subject, player: Subject, script: Iterator[Actions], attempt: Rerun
 ) -> None:
     """Play on to where the profile looked at the state, and compare; one run that differs is enough."""
     for chosen in script:
@@ -197,14 +197,14 @@ def compare_check(
     attempt.same_way = fingerprint(subject) == step.check and attempt.same_way is not False
 
 
-def write_up(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, attempt: Attempt) -> Record:
+def rerun_record(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, attempt: Rerun) -> Record:
     slow, spec = of.slow, clean.spec
     assert slow is not None, "`find` found the step in it"
     typical_then = (slow.typical_reset_ns if step.resets else None) or slow.typical_ns or 0.0
     typical = float(median(attempt.near_ns)) if attempt.near_ns else 0.0
     setting = recorder.setting(of.method.policy)
     beyond = [ns - typical for ns in attempt.wall_ns]
-    again = Again(
+    again = RerunResult(
         run_id=of.run_id,
         slow=step,
         typical_ns=typical,
@@ -240,7 +240,7 @@ def repeated(excess_ns: float, again_ns: Sequence[float], same_way: bool | None)
     return "slow again" if median(again_ns) >= excess_ns / 2 else "not slow again"
 
 
-def middle_of(attempt: Attempt) -> dict[str, int]:
+def middle_of(attempt: Rerun) -> dict[str, int]:
     """The phases of the run that took the median time."""
     if not attempt.wall_ns:
         return {}

@@ -64,7 +64,7 @@ class Tracer:
 
     def add(self, calls: Calls, events: Events, steps: Steps | None, before: int, kept: list[int]) -> None:
         """Sample a stretch that began after step `before`; `kept` are its calls among the slowest."""
-        drawing = Drawing(calls, events, steps, before)
+        drawing = TraceWriter(calls, events, steps, before)
         room = min(WINDOW_SLICES, MOST_SLICES - len(self._windows))
         window = int(np.searchsorted(np.cumsum(drawing.sizes()), room, side="right"))
         self._windows += drawing.draw(0, window)
@@ -95,7 +95,7 @@ class Tracer:
         )
 
 
-class Drawing:
+class TraceWriter:
     """The slices of a stretch."""
 
     def __init__(self, calls: Calls, events: Events, steps: Steps | None, before: int) -> None:

@@ -16,8 +16,15 @@ from hotloop.core.record.record import OUTCOME, Method, Record, Resources, run_i
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.time_tree import TimeTree, add
 from hotloop.envs.batch import Batch
-from hotloop.lab.loop.stages import describe_looks, describe_stages, stages_of
-from hotloop.lab.loop.windows import STEPS, Counted, LoopLook, keep_few
+from hotloop.lab.loop.windows import (
+    STEPS,
+    Counted,
+    LoopLook,
+    describe_looks,
+    describe_stages,
+    keep_few,
+    stages_of,
+)
 from hotloop.lab.loop.windows import UPDATES as UPDATED
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hotloop.core.record.profile import PYTHON, STEP, WALL, Again, Slow, SlowStep, Spread
+from hotloop.core.record.profile import PYTHON, STEP, WALL, RerunResult, Slow, SlowStep, Spread
 from hotloop.core.record.record import Record
 from hotloop.report.facts import Rows, origin
 from hotloop.report.section import (
@@ -182,7 +182,7 @@ def again(record: Record) -> Sections:
     return title, then_and_now(found), facts(*again_facts(record, found))
 
 
-def then_and_now(found: Again) -> Tree:
+def then_and_now(found: RerunResult) -> Tree:
     """Phases of the step, then and now."""
     then, now = found.slow.phases, found.phases
     longest = {path: max(then.get(path, 0), now.get(path, 0)) for path in {**then, **now}}
@@ -198,7 +198,7 @@ def then_and_now(found: Again) -> Tree:
     return Tree(title="where", columns=("then", "now"), branches=tuple(lines))
 
 
-def again_facts(record: Record, found: Again) -> Rows:
+def again_facts(record: Record, found: RerunResult) -> Rows:
     step = found.slow
     env = "" if step.env is None else f", env {step.env}"
     yield "step", f"{step.step:,}{env}, seed {step.seed}"
