@@ -10,7 +10,7 @@ from hotloop.core.record.profile import Slow
 from hotloop.core.spans.trace import MAIN, Slice, Trace
 from hotloop.core.target import Target
 from hotloop.lab.profile import trace as module
-from hotloop.lab.profile.calls import of_batch, of_loop
+from hotloop.lab.profile.calls import calls_of_batch, calls_of_loop
 from hotloop.lab.profile.profile import PAIRS, profile
 from hotloop.lab.profile.trace import FIRST_WORKER, Tracer, nest
 from hotloop.lab.profile.watch import SlowestCalls
@@ -65,7 +65,7 @@ def traced(target: str, **given: object) -> tuple[Trace, Slow]:
 def test_a_step_holds_its_spans_and_its_native_phases() -> None:
     tracer = Tracer()
     events = events_of(("loop/env.step", 110, 190), ("loop", 90, 400), ("loop/env.step/inner", 115, 185))
-    calls = of_loop(laps_of(100, 200), events, steps_of((120, 180)), np.zeros(1, np.int64))
+    calls = calls_of_loop(laps_of(100, 200), events, steps_of((120, 180)), np.zeros(1, np.int64))
     tracer.add(calls, events, steps_of((120, 180)), 41, [])
     assert [(each.name, each.begin_ns, each.end_ns) for each in tracer.trace(None, {}).slices] == [
         ("step", 100, 200),
@@ -82,7 +82,7 @@ def test_workers_have_tracks_of_their_own_and_threads_too() -> None:
     tracer = Tracer()
     steps = steps_of((100, 130), workers=2)
     events = events_of(("helper", 105, 110), threads={"helper": 1})
-    tracer.add(of_batch(steps, events, 140), events, steps, 0, [])
+    tracer.add(calls_of_batch(steps, events, 140), events, steps, 0, [])
     trace = tracer.trace(None, {})
     assert trace.tracks == {MAIN: "main thread", 1: "thread 1", FIRST_WORKER + 1: "native worker 1"}
     there = [
@@ -95,7 +95,7 @@ def test_a_window_holds_whole_calls_and_no_more_than_it_may(monkeypatch: pytest.
     monkeypatch.setattr(module, "WINDOW_SLICES", 9)
     steps = steps_of(*((at, at + 50) for at in range(0, 1_000, 100)))
     tracer = Tracer()
-    tracer.add(of_batch(steps, events_of(), 1_000), events_of(), steps, 0, [])
+    tracer.add(calls_of_batch(steps, events_of(), 1_000), events_of(), steps, 0, [])
     trace = tracer.trace(None, {})
     assert trace.about["sampled_steps"] == 2
     assert len(trace.slices) == 8
@@ -117,7 +117,7 @@ def test_slow_calls_outside_the_window_are_in_the_trace_while_they_are_among_the
     before = 0
     for lengths in ([1] * 5 + [50], [2] + [900] * 10 + [2] * 20):
         laps = laps_of(*np.cumsum([before * 1_000, *lengths]).tolist())
-        calls = of_loop(laps, events_of(), None, np.zeros(len(lengths), np.int64))
+        calls = calls_of_loop(laps, events_of(), None, np.zeros(len(lengths), np.int64))
         tracer.add(calls, events_of(), None, before, keeper.add(calls, before, (0, "")))
         before += len(lengths)
     steps, _, _ = keeper.ranked()
