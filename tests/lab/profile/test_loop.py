@@ -7,6 +7,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.profile import Phase
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs import tapes
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.lab.profile.profile import profile
@@ -160,7 +161,9 @@ def test_the_hosts_clock_around_a_policy_on_a_gpu_is_said(monkeypatch: pytest.Mo
 
 def test_workers_that_are_alike_are_not_told_to_share_evenly() -> None:
     """What they cost then is the way to them, or what they do: nobody is the slowest."""
-    tree = SimpleNamespace(wall_ns=100, has=lambda _: True, share={WAIT: 0.9, SLOWEST: 0.05}.__getitem__)
+    slowest = TimeTree(path=f"env.step/{WAIT}/{SLOWEST}", total_ns=5)
+    waiting = TimeTree(path=f"env.step/{WAIT}", total_ns=90, children=(slowest,))
+    tree = TimeTree(total_ns=100, children=(TimeTree(path="env.step", total_ns=95, children=(waiting,)),))
     subject = SimpleNamespace(workers=SimpleNamespace(slowest=(1, 0.5)))
     assert [said.code for said in loop_remarks(subject, (), tree)] == ["idle-workers"]
     tree.share = {WAIT: 0.9, SLOWEST: 0.5}.__getitem__
