@@ -159,12 +159,15 @@ def test_the_hosts_clock_around_a_policy_on_a_gpu_is_said(monkeypatch: pytest.Mo
     assert "host-timer" in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
 
 
+def waiting(slowest_ns: int) -> TimeTree:
+    """A loop that waits nine tenths of its time, so much of it for the slowest worker."""
+    slowest = TimeTree(path=f"env.step/{WAIT}/{SLOWEST}", total_ns=slowest_ns)
+    wait = TimeTree(path=f"env.step/{WAIT}", total_ns=90, children=(slowest,))
+    return TimeTree(total_ns=100, children=(TimeTree(path="env.step", total_ns=95, children=(wait,)),))
+
+
 def test_workers_that_are_alike_are_not_told_to_share_evenly() -> None:
     """What they cost then is the way to them, or what they do: nobody is the slowest."""
-    slowest = TimeTree(path=f"env.step/{WAIT}/{SLOWEST}", total_ns=5)
-    waiting = TimeTree(path=f"env.step/{WAIT}", total_ns=90, children=(slowest,))
-    tree = TimeTree(total_ns=100, children=(TimeTree(path="env.step", total_ns=95, children=(waiting,)),))
     subject = SimpleNamespace(workers=SimpleNamespace(slowest=(1, 0.5)))
-    assert [said.code for said in loop_remarks(subject, (), tree)] == ["idle-workers"]
-    tree.share = {WAIT: 0.9, SLOWEST: 0.5}.__getitem__
-    assert [said.code for said in loop_remarks(subject, (), tree)] == ["waiting"]
+    assert [said.code for said in loop_remarks(subject, (), waiting(5))] == ["idle-workers"]
+    assert [said.code for said in loop_remarks(subject, (), waiting(50))] == ["waiting"]
