@@ -19,12 +19,12 @@ NAME = re.compile(r"\w[\w.-]*")
 
 
 def names_file(word: str) -> bool:
-    """Whether a baseline is given as a file rather than by the name it was saved under."""
+    """Return whether a baseline is given as a file rather than by the name it was saved under."""
     return word.endswith(".json") or Path(word).name != word
 
 
 def baseline_path(name: str, fingerprint: str) -> Path:
-    """Where a baseline of that name is kept for a machine; refuses what cannot be a name."""
+    """Return where a baseline of that name is kept for a machine; refuses what cannot be a name."""
     if names_file(name) or not NAME.fullmatch(name):
         raise InputError(f"{name!r} is no name for a baseline: use letters, digits, '-', '_' and '.'")
     return FOLDER / fingerprint / f"{name}.json"
@@ -39,20 +39,20 @@ def check_free(name: str, fingerprint: str) -> Path:
 
 
 def is_kept(word: str, machine: Mapping[str, Any]) -> bool:
-    """Whether there is such a file, or a baseline of that name, here or of another machine."""
+    """Return whether there is such a file, or a baseline of that name, here or of another machine."""
     if names_file(word) or not NAME.fullmatch(word):
         return Path(word).exists()
     return any(FOLDER.glob(f"*/{word}.json")) or baseline_path(word, machine["fingerprint"]).exists()
 
 
 def find(word: str, machine: Mapping[str, Any]) -> Record:
-    """The record that a file's path or a saved baseline's name stands for."""
+    """Return the record that a file's path or a saved baseline's name stands for."""
     path = Path(word) if names_file(word) else saved(word, machine)
     return with_metrics(read(path))
 
 
 def saved(name: str, machine: Mapping[str, Any]) -> Path:
-    """Where a baseline of this machine is; refuses one of another with what differs."""
+    """Return where a baseline of this machine is; refuses one of another with what differs."""
     path = baseline_path(name, machine["fingerprint"])
     if path.exists():
         return path
@@ -66,14 +66,14 @@ def saved(name: str, machine: Mapping[str, Any]) -> Path:
 
 
 def latest_profile(folder: Path, target: str) -> Record | None:
-    """The latest whole profile of a target among a folder's records; None where there is none."""
+    """Return the latest whole profile of a target among a folder's records; None if there is none."""
     paths = (path for path in folder.glob("profile-*.json") if path.suffixes == [".json"])
     found = [record for path in paths if (record := read_profile(path, target))]
     return max(found, key=lambda record: record.created, default=None)
 
 
 def read_profile(path: Path, target: str) -> Record | None:
-    """A record that a profile can be held against; None for any other file."""
+    """Return a record that a profile can be held against; None for any other file."""
     try:
         record = read(path)
     except InputError:

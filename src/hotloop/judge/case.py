@@ -67,7 +67,7 @@ def is_step(row: "Row") -> bool:
 
 
 def gain(part: Part, factor: float) -> float:
-    """How many times as fast all of it is where a part is so many times as fast (Amdahl)."""
+    """Return how many times as fast all of it is where a part is so many times as fast (Amdahl)."""
     return speed_up(part.share, factor)
 
 
@@ -87,7 +87,7 @@ class Row:
     mean_ns: float
     parent: str | None = None
     of_parent: float | None = None  # Its share of the row above, where that is not the wall itself
-    worked: float | None = None  # Of its time, that it was on a core for; None where nobody looked
+    worked: float | None = None  # Of its time, that it was on a core for; None if not measured
     is_leaf: bool = True
     sampled: bool = False  # Whether it is a function that samples met, and no row of the tree
 
@@ -102,7 +102,7 @@ class Alternative:
     phase: str
     keys: Mapping[str, object]  # What chooses it
     ratio: Ratio  # How many times as long the way of the record takes, of that phase alone
-    # Of a whole step of the env, as it is without marks in it; None where that was not measured.
+    # Of a whole step of the env, as it is without marks in it; None if that was not measured.
     whole: Ratio | None = None
 
     @property
@@ -115,7 +115,7 @@ class Case:
     """A record, and what rules ask it."""
 
     record: Record
-    alternatives: tuple[Alternative, ...] | None = ()  # None where nobody looked for any
+    alternatives: tuple[Alternative, ...] | None = ()  # None if not measured for any
 
     @cached_property
     def wall_ns(self) -> int:
@@ -150,7 +150,7 @@ class Case:
         )
 
     def part_of(self, phase: Phase) -> Part:
-        """Its share of the wall; the interval is that of its shares in each round."""
+        """Return its share of the wall; the interval is that of its shares in each round."""
         return self._part(phase.share, phase.rounds_ns)
 
     def _part(self, share: float, rounds_ns: Sequence[int]) -> Part:
@@ -232,13 +232,13 @@ class Case:
                 )
 
     def named(self, words: "re.Pattern[str]") -> tuple[Row, ...]:
-        """The outermost rows whose names match; functions only where no row does."""
+        """Return the outermost rows whose names match; functions only where no row does."""
         found = [row for row in self.rows if row.matches(words)]
         outer = [row for row in found if not any(row.path.startswith(f"{each.path}/") for each in found)]
         return tuple(outer) or tuple(row for row in self.functions if row.matches(words))
 
     def above(self, row: Row) -> Row | None:
-        """The row that it is part of; None where that is the wall itself."""
+        """Return the row that it is part of; None if that is the wall itself."""
         path = row.path.rpartition("/")[0]
         return next((each for each in self.rows if each.path == path), None)
 
@@ -296,7 +296,7 @@ class Case:
         return None
 
     def fact(self, probe: str, name: str) -> Any:
-        """What a probe found; None where it did not look."""
+        """Return what a probe found; None if it did not look."""
         found = (each.facts for each in self.record.findings if each.probe == probe)
         return next((facts[name] for facts in found if name in facts), None)
 

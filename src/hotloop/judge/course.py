@@ -167,9 +167,8 @@ LEAST_NS, LEAST_LOOKS = 5_000_000_000, 20  # Of a run, for a trend to be told
 NEEDS = "at least 5 s and 20 windows or rounds"
 
 FALL = 0.1  # Of its speed that a loop must lose
-BUSY_FALL = (
-    0.2  # Of its speed on a core, on a busy machine: neighbors slow down even a core that the loop has
-)
+# Of its speed on a core, on a busy machine: neighbors slow down even a core that the loop has
+BUSY_FALL = 0.2
 START = 0.2  # Of the looks at memory, that are let by: there caches fill and pools grow
 GROWTH_SHARE, GROWTH_BYTES = 0.02, 4 << 20  # Of the memory, and in bytes: what it must surely grow by
 EVEN = 0.2  # Of its growth, that must come in each half of the looks

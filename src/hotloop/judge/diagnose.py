@@ -56,7 +56,7 @@ class Candidate:
     check: str  # The command that shows what it came to
     path: str | None = None  # Of the row that it is about
     share: float | None = None
-    gain: float | None = None  # Times as fast end to end; None where that cannot be told from a record
+    gain: float | None = None  # Times as fast end to end; None if that cannot be told from a record
     interval: Interval | None = None
     at_most: bool = False
     # Whether the gain needs the row to vanish, so that it is the most the change can buy.
@@ -126,7 +126,7 @@ def diagnose(
 ) -> Diagnosis:
     """Hold every rule against a record; `file` is how the record would be typed.
 
-    `alternatives` are the other ways of a phase as they were measured; None where nobody looked.
+    `alternatives` are the other ways of a phase as they were measured; None if not measured.
     """
     check(record)
     case = Case(record, None if alternatives is None else tuple(alternatives))
@@ -304,7 +304,7 @@ def is_process(record: Record) -> bool:
 
 
 def again(record: Record, words: str = "") -> str:
-    """What makes another record like it, with some keys changed."""
+    """Return what makes another record like it, with some keys changed."""
     if record.kind == "run":
         command = record.target.variant.get(COMMAND, "run it again as before")
         return f"{command} (with {words})" if words else str(command)
@@ -326,14 +326,14 @@ def typed(record: Record) -> str:
 
 
 def changed(record: Record, words: str) -> str:
-    """The target with some keys changed."""
+    """Return the target with some keys changed."""
     new = dict(word.split("=", 1) for word in words.split())
     keys = {**record.target.keys, **new}
     return " ".join([record.target.name, *(f"{key}={value}" for key, value in keys.items())])
 
 
 def gaps(case: Case) -> list[Gap]:
-    """The rules that could matter and have nothing to look at."""
+    """Return the rules that could matter and have nothing to look at."""
     return [
         Gap(
             rule=rule.name,

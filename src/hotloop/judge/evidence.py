@@ -127,12 +127,12 @@ def lever_at(words: "re.Pattern[str]", factor: float = inf) -> Look:
 
 
 def logging(case: Case) -> Iterator[Observation]:
-    """Rows that write logs, or the line of the lever that does."""
+    """Yield rows that write logs, or the line of the lever that does."""
     yield from [*lever_at(LOGGING_CODE, RARER)(case)] or rows_over(LOGGING, 0.02, RARER)(case)
 
 
 def copies(case: Case) -> Iterator[Observation]:
-    """Rows that copy, or operators of torch that do."""
+    """Yield rows that copy, or operators of torch that do."""
     yield from rows_over(ON_GPU if case.on_gpu else COPIES, 0.03)(case)
     for _, rows in case.tables("torch"):
         spent = {str(each["operator"]): each["self_cpu_ns"] + each["self_device_ns"] for each in rows}
@@ -151,7 +151,7 @@ def imitation_steps(case: Case) -> int | None:
 
 
 def teacher_left_on(case: Case) -> Iterator[Observation]:
-    """A teacher that is called after the steps of imitation are over."""
+    """Yield a teacher that is called after the steps of imitation are over."""
     asked, steps = imitation_steps(case), case.record.work.env_steps
     if asked is None or not steps or asked >= steps:
         return
@@ -176,7 +176,7 @@ def small_batch(case: Case) -> Iterator[Observation]:
 
 
 def python_per_env(case: Case) -> Iterator[Observation]:
-    """Several envs, each stepped by a call of its own from Python."""
+    """Yield several envs, each stepped by a call of its own from Python."""
     envs, steps = case.setting("num_envs") or 1, case.record.work.env_steps
     if envs < 2 or case.record.target.impl == "native":
         return
@@ -286,7 +286,7 @@ def unaccounted(case: Case) -> Iterator[Observation]:
 
 
 def heavy(case: Case) -> Iterator[Observation]:
-    """An instrument that costs too much."""
+    """Yield an instrument that costs too much."""
     cost = case.record.overhead
     least = (cost.ci95[0] if cost.ci95 else cost.ratio) if cost else 1.0
     if cost and least > 1 + OVERHEAD_SHARE:
@@ -306,7 +306,7 @@ def growth(case: Case) -> Iterator[Observation]:
 
 
 def decay(case: Case) -> Iterator[Observation]:
-    """A speed that falls from look to look, with the row that takes longer and longer."""
+    """Yield a speed that falls from look to look, with the row that takes longer and longer."""
     if fall := find_fall(case.record):
         row = next((row for row in case.rows if row.path == fall.row), None)
         yield Observation(said=fall.said, row=row, part=Part(share=fall.lost))
@@ -370,7 +370,7 @@ def sync_barriers(case: Case) -> Iterator[Observation]:
 
 
 def rebuilt(case: Case) -> Iterator[Observation]:
-    """An index that is built anew more often than anything in it moves or is queried."""
+    """Yield an index that is built anew more often than anything in it moves or is queried."""
     counters = [(name.lower(), count) for name, count in case.record.path.counters.items()]
     builds = sum(count for name, count in counters if "rebuild" in name)
     reasons = [count for name, count in counters if re.search("quer|lookup|moved|changed", name)]
@@ -382,7 +382,7 @@ def rebuilt(case: Case) -> Iterator[Observation]:
 
 
 def waits(case: Case) -> Iterator[Observation]:
-    """Rows called waiting, and rows that were hardly on a core; functions only if no row was."""
+    """Yield rows called waiting, and rows that were hardly on a core; functions only if no row was."""
     known = set[str]()
     busy, cores, idle = case.busy, case.cores, ""
     if busy is not None and cores is not None and busy <= cores - IDLE_CORES:
@@ -445,7 +445,7 @@ def rival(case: Case) -> Iterator[Observation]:
 
 
 def inserts(case: Case) -> Iterator[Observation]:
-    """Rows, or SQL statements as cProfile counted them, that put things away one at a time."""
+    """Yield rows, or SQL statements as cProfile counted them, that put things away one at a time."""
     work, envs = case.record.work, case.setting("num_envs") or 1
     steps = work.env_steps
     rounds = work.updates or max(1, steps // max(int(envs), 1))  # of the loop: updates, or calls of a batch

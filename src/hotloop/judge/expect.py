@@ -175,7 +175,7 @@ def standing(stage: Record, all_of_them: Sequence[Record]) -> float:
 
 
 def usable(other: Record, record: Record) -> bool:
-    """Whether a record is of this target and machine, was run to its end, and has a speed."""
+    """Return whether a record is of this target and machine, was run to its end, and has a speed."""
     return (
         other.machine["fingerprint"] == record.machine["fingerprint"]
         and other.target.name == record.target.name
@@ -218,7 +218,7 @@ def configuration(record: Record) -> tuple[str, str]:
 
 
 def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:
-    """A row a configuration, in the order of their names."""
+    """Yield a row a configuration, in the order of their names."""
     groups: dict[tuple[str, str, str], list[tuple[float, Record]]] = {}
     for each in records:
         found = speed(each)
@@ -240,7 +240,7 @@ def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:
 
 
 def same_work(other: Record, record: Record) -> bool:
-    """Whether two runs do the same: all that changes results but the seed and the length."""
+    """Return whether two runs do the same: all that changes results but the seed and the length."""
     mine, theirs = (
         {key: value for key, value in each.target.params.items() if key not in WHATEVER}
         for each in (record, other)
@@ -264,7 +264,7 @@ def unlike_settings(record: Record, best: Record) -> Iterable[str]:
 
 
 def memory(record: Record, copy_bytes_per_s: float | None) -> Memory | None:
-    """What writing the observations takes at least; None where the bytes or the rate are not known."""
+    """Return what writing the observations takes at least; None if the bytes or the rate are not known."""
     size, steps = record.target.observation_bytes, record.work.env_steps
     rows = [row for row in Case(record).rows if "observ" in row.name.lower() and row.is_leaf]
     if not size or not copy_bytes_per_s or not rows or not steps:

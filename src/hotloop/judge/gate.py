@@ -29,7 +29,7 @@ EXACT = 1e-9  # A share that rounding alone may part two equal numbers by
 
 
 def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
-    """The values of a budget's metric in a record; InputError where it does not say any.
+    """Return the values of a budget's metric in a record; InputError where it does not say any.
 
     Of what is counted or kept once a run there is one.
     """
@@ -68,7 +68,7 @@ def find_phases(record: Record, name: str) -> list[Phase]:
 
 
 def downgrade_if_unmeasurable(held: Held, busy: str | None) -> Held:
-    """What is left of a miss that says nothing, because the machine was busy."""
+    """Return what is left of a miss that says nothing, because the machine was busy."""
     return replace(held, standing="cannot tell", why=busy) if busy and held.standing == "missed" else held
 
 
@@ -86,7 +86,7 @@ def lacked_cpu(budget: Budget, record: Record) -> str | None:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The median with its interval; of few values, from the least to the most."""
+    """Return the median with its interval; of few values, from the least to the most."""
     around = sign_interval(values) if len(values) >= FEWEST else None
     low, high = around or (min(values), max(values))
     return Estimate(value=median(values), low=low, high=high, samples=len(values))
@@ -104,7 +104,7 @@ def change_between(then: Sequence[float], now: Sequence[float]) -> Estimate:
 
 
 def change_of_speed(comparison: Comparison) -> Estimate | None:
-    """The change of a speed by a comparison in turns: B's over A's, less 1."""
+    """Return the change of a speed by a comparison in turns: B's over A's, less 1."""
     found = comparison.ratio
     if found is None:
         return None
@@ -153,7 +153,7 @@ def hold(
 
 
 def stands(held: Held, today: date, doubt: str | None, difference: str | None) -> tuple[Standing, str]:
-    """What forbids to say anything first; then what was measured."""
+    """Return what forbids to say anything first; then what was measured."""
     if difference:
         return "not equal", f"it answers differently: {difference}"
     if held.expires and today > date.fromisoformat(held.expires):
@@ -182,7 +182,7 @@ MOST_RUNS = 5  # Maximum runs of a budget before the verdict is "cannot tell"
 
 
 def settle(runs: Sequence[Held]) -> Held:
-    """What is left of a verdict that was measured more than once: a miss has to be seen twice."""
+    """Return what is left of a verdict that was measured more than once: a miss has to be seen twice."""
     last = replace(runs[-1], runs=len(runs))
     standings = [each.standing for each in runs]
     misses = standings.count("missed")
@@ -205,7 +205,7 @@ def settle(runs: Sequence[Held]) -> Held:
 
 
 def needs_another(runs: Sequence[Held]) -> bool:
-    """Whether it is to be measured again before it is believed."""
+    """Return whether it is to be measured again before it is believed."""
     standings = [each.standing for each in runs]
     if standings[-1] in FINAL or standings.count("missed") > 1 or len(runs) == MOST_RUNS:
         return False
@@ -224,7 +224,7 @@ FINAL = ("not equal", "expired")  # What another run cannot change
 
 
 def tighter(held: Held) -> str | None:
-    """The line that would hold what was gained; None where nothing was, beyond noise."""
+    """Return the line that would hold what was gained; None if nothing was, beyond noise."""
     if held.standing != "met" or held.value is None:
         return None
     worst = held.value.low if held.more_is_better else held.value.high
@@ -242,7 +242,7 @@ def tighter(held: Held) -> str | None:
 
 
 def weakened(before: Mapping[str, Budget], now: Mapping[str, Budget]) -> list[str]:
-    """What was taken from budgets, by name: removed, or looser than they were."""
+    """Return what was taken from budgets, by name: removed, or looser than they were."""
     told = []
     for name, old in before.items():
         changes = loosened(old, now[name]) if name in now else ["removed"]
@@ -282,7 +282,7 @@ def bound_words(budget: Budget) -> str:
 
 
 def rounded(value: float) -> str:
-    """Three digits, as a limit would be written."""
+    """Return three digits, as a limit would be written."""
     digits = 2 - math.floor(math.log10(abs(value))) if value else 0
     number = round(value, digits)
     return f"{number:.0f}" if digits <= 0 else f"{number:g}"

@@ -60,7 +60,7 @@ class Series:
 
 
 def histories(records: Iterable[Record], accepted: Mapping[str, str] | None = None) -> list[Series]:
-    """Every series that whole records make, by target; `accepted` maps run ids to why."""
+    """Return every series that whole records make, by target; `accepted` maps run ids to why."""
     found: dict[Identity, list[Record]] = {}
     for record in sorted(records, key=lambda each: each.created):
         if is_plain(record) and record.method.headline in record.metrics:

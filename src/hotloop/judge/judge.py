@@ -66,12 +66,12 @@ def judge(record: Record) -> Record:
 
 
 def unsaved(record: Record) -> Record:
-    """A record that the disk did not take: that outranks all but a mismatch."""
+    """Return a record that the disk did not take: that outranks all but a mismatch."""
     return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.USAGE))))
 
 
 def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
-    """A record so far of a run that was ended, and by what; a mismatch stays one."""
+    """Return a record so far of a run that was ended, and by what; a mismatch stays one."""
     said = (notice(Code.BROKEN_OFF, why=why),) if why else ()
     judged = judge(replace(record, partial=True, notices=(*record.notices, *said)))
     mismatch = judged.exit_code == ExitCode.MISMATCH
@@ -90,7 +90,7 @@ def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
 
 
 def headline(record: Record) -> tuple[float, ...]:
-    """The values that a record is judged by, one a round; empty where there are none."""
+    """Return the values that a record is judged by, one a round; empty if there are none."""
     return record.values.get(record.method.headline, ())
 
 
@@ -105,7 +105,7 @@ def outcomes(record: Record) -> Iterator[ExitCode]:
 
 
 def budget(record: Record) -> Iterator[ExitCode]:
-    """How the run stands to its budget; a target that is only hoped for is told, and no failure."""
+    """Yield how the run stands to its budget; a target that is only hoped for is told, and no failure."""
     held = record.held
     if held and (held.enforced or held.standing in ("not equal", "expired")):
         yield STANDINGS[held.standing]
@@ -118,7 +118,7 @@ def instability(record: Record) -> Iterator[ExitCode]:
 
 
 def growing(record: Record) -> Iterator[ExitCode]:
-    """Whether something of a soak surely grows; too short a one cannot tell."""
+    """Yield whether something of a soak surely grows; too short a one cannot tell."""
     if record.soak and not record.soak.enough:
         yield ExitCode.CANNOT_TELL
     if record.soak and any(not each.name.startswith(SLOWER_IN) for each in record.soak.alarms):
@@ -126,7 +126,7 @@ def growing(record: Record) -> Iterator[ExitCode]:
 
 
 def learning(record: Record) -> Iterator[ExitCode]:
-    """Whether the settings that won surely learn less, or that cannot be told."""
+    """Yield whether the settings that won surely learn less, or that cannot be told."""
     outcome = record.tuning.learnt.outcome if record.tuning and record.tuning.learnt else None
     if outcome == "worse":
         yield ExitCode.REGRESSION
@@ -135,13 +135,13 @@ def learning(record: Record) -> Iterator[ExitCode]:
 
 
 def unsure(record: Record) -> Iterator[ExitCode]:
-    """Whether the confirmation came to nothing."""
+    """Yield whether the confirmation came to nothing."""
     if any(each.outcome == "cannot tell" for each in record.comparisons):
         yield ExitCode.CANNOT_TELL
 
 
 def distributions(record: Record) -> Iterator[ExitCode]:
-    """Whether a difference was found twice; too few pairs cannot tell."""
+    """Yield whether a difference was found twice; too few pairs cannot tell."""
     found = record.statistical
     if found and found.differences:
         yield ExitCode.MISMATCH
@@ -150,7 +150,7 @@ def distributions(record: Record) -> Iterator[ExitCode]:
 
 
 def not_all_envs(record: Record) -> Iterator[ExitCode]:
-    """Whether some envs of a side had no counterpart."""
+    """Yield whether some envs of a side had no counterpart."""
     if record.validation and record.validation.envs_not_compared:
         yield ExitCode.CANNOT_TELL
 
@@ -161,7 +161,7 @@ def repetition(record: Record) -> Iterator[ExitCode]:
 
 
 def equality_notices(record: Record) -> Iterator[Notice]:
-    """Whether all that was compared was equal, and all steps were of one path."""
+    """Yield whether all that was compared was equal, and all steps were of one path."""
     checked = record.validation
     if checked and checked.mismatches:
         yield notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons)
@@ -170,7 +170,7 @@ def equality_notices(record: Record) -> Iterator[Notice]:
 
 
 def statistical_notices(record: Record) -> Iterator[Notice]:
-    """Whether there were enough pairs, and what was seen once and not again."""
+    """Yield whether there were enough pairs, and what was seen once and not again."""
     found = record.statistical
     if found and found.pairs < found.needed:
         yield notice(Code.FEW_PAIRS, pairs=found.pairs, needed=found.needed)
@@ -179,20 +179,20 @@ def statistical_notices(record: Record) -> Iterator[Notice]:
 
 
 def planned_notices(record: Record) -> Iterator[Notice]:
-    """How far a run came that had planned its rounds."""
+    """Yield how far a run came that had planned its rounds."""
     done, planned = len(headline(record)), record.method.rounds
     if record.partial:
         yield notice(Code.PARTIAL, done="all" if done and done == planned else f"{done} of {planned}")
 
 
 def open_notices(record: Record) -> Iterator[Notice]:
-    """How far a run came whose rounds are those there were."""
+    """Yield how far a run came whose rounds are those there were."""
     if record.partial:
         yield notice(Code.PARTIAL, done=record.method.rounds)
 
 
 def sweep_notices(record: Record) -> Iterator[Notice]:
-    """Which places of a sweep there are not."""
+    """Yield which places of a sweep there are not."""
     swept = record.sweep
     if swept is None:
         return
@@ -204,7 +204,7 @@ def sweep_notices(record: Record) -> Iterator[Notice]:
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
-    """Whether the rounds are enough, steady and alike."""
+    """Yield whether the rounds are enough, steady and alike."""
     values, name = headline(record), record.method.headline
     if record.method.rounds and len(values) < FEWEST and not (record.partial or record.comparisons):
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
@@ -223,13 +223,13 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
 
 
 def games_notices(record: Record) -> Iterator[Notice]:
-    """Whether the machine was fit to time the games of two seats."""
+    """Yield whether the machine was fit to time the games of two seats."""
     if f"{CONTEST}won" in record.values:
         yield from machine_notices(record)
 
 
 def goal_notices(record: Record) -> Iterator[Notice]:
-    """Whether what was asked for was reached."""
+    """Yield whether what was asked for was reached."""
     goal = record.goal
     if goal and not goal.met:
         short = 1 - record.metrics[record.method.headline].median / goal.env_steps_per_s
@@ -237,7 +237,7 @@ def goal_notices(record: Record) -> Iterator[Notice]:
 
 
 def phase_notices(record: Record) -> Iterator[Notice]:
-    """Whether the phases add up and the instrument was light."""
+    """Yield whether the phases add up and the instrument was light."""
     totals = {phase.path: phase.total_ns for phase in record.phases}
     step, whole_ns = STEP in totals, totals.get(STEP) or totals.get(WALL)
     unaccounted = (record.unaccounted_ns or 0) / whole_ns if whole_ns else 0.0
@@ -250,14 +250,14 @@ def phase_notices(record: Record) -> Iterator[Notice]:
 
 
 def threads_notices(record: Record) -> Iterator[Notice]:
-    """Whether the phases of a training's environment are means over threads."""
+    """Yield whether the phases of a training's environment are means over threads."""
     below = f"{WALL}/{ENVIRONMENT}/"
     if record.method.threads > 1 and any(phase.path.startswith(below) for phase in record.phases):
         yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
 
 
 def machine_notices(record: Record) -> Iterator[Notice]:
-    """Whether the machine and the code were fit for a number to keep; without rounds there is none."""
+    """Yield whether the machine and the code were fit for a number to keep; without rounds there is none."""
     machine = record.machine
     if not record.method.rounds:
         return

@@ -53,12 +53,12 @@ class Causal:
     seen: float  # Times as fast in all by the slope
     seen_interval: Interval | None
     said: str  # How the two stand to each other
-    # Turns that could tell, by how far the interval reaches now; None where these could, or none would.
+    # Turns that could tell, by how far the interval reaches now; None if these could, or none would.
     enough: int | None = None
 
 
 def causal(trials: Sequence[Trial]) -> tuple[Causal, ...]:
-    """All parts, the one that is worth most first."""
+    """Return all parts, the one that is worth most first."""
     parts = dict.fromkeys(trial.part for trial in trials)
     rarely = ONE_MISS_IN * max(len(parts), 1)  # so that all intervals hold together
     found = [of_part([trial for trial in trials if trial.part == part], rarely) for part in parts]
@@ -66,7 +66,7 @@ def causal(trials: Sequence[Trial]) -> tuple[Causal, ...]:
 
 
 def of_part(trials: Sequence[Trial], one_miss_in: int = ONE_MISS_IN) -> Causal:
-    """The slope of a part, by the median over its turns, with its exact interval."""
+    """Return the slope of a part, by the median over its turns, with its exact interval."""
     shares, slopes = [trial.share for trial in trials], [trial.slope for trial in trials]
     share, slope = median(shares), median(slopes)
     share_ends, slope_ends = sign_interval(shares, one_miss_in), sign_interval(slopes, one_miss_in)
@@ -104,7 +104,7 @@ def worth(share: float, slope: float) -> float:
 
 
 def compared(slope: Interval | None) -> str:
-    """What the interval of a slope says about overlap."""
+    """Return what the interval of a slope says about overlap."""
     if slope is None:
         return "too few turns"
     low, high = slope

@@ -24,7 +24,7 @@ CUT = 0.2  # Of the looks, at the beginning: there caches fill and pools grow
 POINTS = 120  # Of a curve that a record keeps
 MINUTE_S = 60.0
 
-# What a curve may rise over the judged part of a run and nobody minds; others are shown and not judged.
+# Growth below these thresholds is reported but not judged.
 TRIFLES: Mapping[str, float] = {
     SLOWER: 0.02,
     RSS_BYTES: 1 << 20,
@@ -46,7 +46,7 @@ Curve = Sequence[tuple[float, float]]  # Seconds, and a value
 
 
 def conclude(found: Soak, curves: Mapping[str, Curve]) -> Soak:
-    """The soak with the trends of its curves."""
+    """Return the soak with the trends of its curves."""
     cut = int(CUT * found.looks)
     enough = found.looks - cut >= FEWEST_LOOKS
     made = [
@@ -58,7 +58,7 @@ def conclude(found: Soak, curves: Mapping[str, Curve]) -> Soak:
 
 
 def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) -> Trend | None:
-    """The slope of one curve, its first part cut; `own` is what of it came with the steps."""
+    """Return the slope of one curve, its first part cut; `own` is what of it came with the steps."""
     kept = judged(curve)
     if len(kept) < 3:
         return None
@@ -79,7 +79,7 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
 
 
 def judged(curve: Curve) -> Curve:
-    """The curve without its first part."""
+    """Return the curve without its first part."""
     return curve[int(CUT * len(curve)) :]
 
 
@@ -94,12 +94,12 @@ def slope_of(curve: Curve, **how: float) -> Slope:
 
 
 def finite(value: float) -> float:
-    """A bound that JSON can hold: what is without bound is far beyond anything."""
+    """Return a bound that JSON can hold: what is without bound is far beyond anything."""
     return max(min(value, 1e300), -1e300) if abs(value) == inf else value
 
 
 def rises(name: str, curve: Curve, over: Slope, growth: float) -> bool:
-    """Whether it surely goes up, by more than a trifle, and still does in the second half."""
+    """Return whether it surely goes up, by more than a trifle, and still does in the second half."""
     if name.startswith(PRINTED):  # a speed that sinks
         over, growth = Slope(-over.estimate, -over.high, -over.low), -growth / max(abs(curve[0][1]), 1e-300)
         return over.low > 0 and growth > TRIFLES[SLOWER]
@@ -111,7 +111,7 @@ def rises(name: str, curve: Curve, over: Slope, growth: float) -> bool:
 
 
 def downsample(curve: Curve) -> tuple[tuple[float, float], ...]:
-    """As many points as are worth keeping, the last among them."""
+    """Return as many points as are worth keeping, the last among them."""
     every = -(-len(curve) // POINTS)
     kept = [*curve[::every]]
     if kept[-1] != curve[-1]:

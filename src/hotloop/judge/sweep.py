@@ -53,7 +53,7 @@ def conclude(sweep: Sweep, cores: int | None = None) -> Sweep:
 
 
 def number(word: str) -> float | None:
-    """The size that a value is; None where it is a name, or no size."""
+    """Return the size that a value is; None if it is a name, or no size."""
     try:
         value = float(word)
     except ValueError:
@@ -75,12 +75,12 @@ def lines_of(sweep: Sweep) -> Iterator[Line]:
 
 
 def series(points: Mapping[float, Point], metric: str) -> dict[float, Sequence[float]]:
-    """The values of one metric by size, where it was measured."""
+    """Return the values of one metric by size, where it was measured."""
     return {size: point.values[metric] for size, point in points.items() if point.values.get(metric)}
 
 
 def growths(line: Line) -> Iterator[Growth]:
-    """The law of every metric and of every phase that is worth one."""
+    """Yield the law of every metric and of every phase that is worth one."""
     axis, others, points = line
     for metric in metrics_of(points):
         found = fit(series(points, metric))
@@ -139,7 +139,7 @@ def knees(line: Line) -> Iterator[Knee]:
 
 
 def efficiencies(line: Line, cores: int | None) -> Iterator[Efficiency]:
-    """What each number of threads brings over one, and what keeps it from more."""
+    """Yield what each number of threads brings over one, and what keeps it from more."""
     _, others, points = line
     walls = {size: median(values) for size, values in series(points, STEP_NS).items()}
     busy = {size: median(values) for size, values in series(points, CPU_NS).items()}
@@ -170,7 +170,7 @@ def efficiency(others: dict[str, str], threads: int, speedup: float, work: float
 
 
 def bound(each: Efficiency, all_of_them: Sequence[Efficiency], cores: int | None) -> str:
-    """What keeps threads from being as many times as fast.
+    """Return what keeps threads from being as many times as fast.
 
     More CPU time for the same steps is memory that they share, or waiting awake; threads that idle wait for
     a serial part, whose share is the same for any number of threads, or for each other at a barrier, whose
@@ -244,7 +244,7 @@ def learning_check(
     untrained: Sequence[float] = (),
     band: float = LEARNING_BAND,
 ) -> Learnt:
-    """The difference of two trainings over seeds that both share."""
+    """Return the difference of two trainings over seeds that both share."""
     differences = [b - a for a, b in zip(present, of_winner, strict=True)]
     around = mean_interval(differences) or (min(differences), max(differences))
     return Learnt(

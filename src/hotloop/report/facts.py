@@ -26,7 +26,7 @@ def title(record: Record) -> Heading:
 
 
 def ran_as(record: Record) -> Span:
-    """The implementation; as something bad where another was hoped for."""
+    """Return the implementation; as something bad where another was hoped for."""
     fell_back = record.path.requested == "auto" and record.target.impl == "reference"
     return bad(f"{record.target.impl} (fell back)") if fell_back else Span(record.target.impl)
 
@@ -36,18 +36,18 @@ def bad(text: str) -> Span:
 
 
 def is_alone(record: Record) -> bool:
-    """Whether an env has one agent, so that its steps are the env's."""
+    """Return whether an env has one agent, so that its steps are the env's."""
     return record.work.agent_steps == record.work.env_steps
 
 
 def by_spread(text: str, word: str) -> Span:
-    """Words about how much something varied, as good or bad as that is."""
+    """Return words about how much something varied, as good or bad as that is."""
     tone = SPREADS[word]
     return Span(text, tone, strong=tone == "bad")
 
 
 def spread(record: Record) -> Span:
-    """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
+    """Return how much the rounds varied, by standard deviation and, robustly, by the median deviation."""
     rounds = summarise(record.values["env_steps_per_s"])
     if rounds.cv is None:
         return Span("one round")
@@ -56,13 +56,13 @@ def spread(record: Record) -> Span:
 
 
 def origin(record: Record) -> Rows:
-    """Where a number comes from: machine and code."""
+    """Yield where a number comes from: machine and code."""
     yield "machine", machine_line(record.machine)
     yield "commit", code_line(record.code)
 
 
 def measured(records: Sequence[Record]) -> Rows:
-    """What holds for all of them, as the last one has it, and what is so of each."""
+    """Yield what holds for all of them, as the last one has it, and what is so of each."""
     yield from origin(records[-1])
     yield "method", method_line(records[-1])
     for record in records:
@@ -96,7 +96,7 @@ def goal_words(record: Record, goal: Goal, who: str) -> Span:
 
 
 def cost_line(record: Record) -> str:
-    """What the instrument cost; empty where there were too few pairs to say."""
+    """Return what the instrument cost; empty if there were too few pairs to say."""
     if record.overhead is None:
         return ""
     cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
@@ -197,7 +197,7 @@ def goal_line(record: Record, goal: Goal) -> str:
 
 
 def episodes_line(record: Record) -> str:
-    """How many begin in a second, and how long they are; empty where none did."""
+    """Return how many begin in a second, and how long they are; empty if none did."""
     metric, begun = record.metrics.get(EPISODES_PER_S), record.work.resets
     if metric is None or not begun:
         return ""
@@ -244,7 +244,7 @@ def size_line(record: Record) -> str:
 
 
 def mean_line(record: Record, name: str, unit: str = "") -> str:
-    """The mean of a metric over the rounds, with its interval and its extremes."""
+    """Return the mean of a metric over the rounds, with its interval and its extremes."""
     values = record.values.get(name, ())
     if not values:
         return "nothing ended"
@@ -264,7 +264,7 @@ def work_line(record: Record) -> str:
 
 
 def log_lines(record: Record) -> list[tuple[str, str]]:
-    """What was written down, where anything was."""
+    """Return what was written down, where anything was."""
     counted, rows = record.path.counters, record.work.rows
     if LOG_BYTES not in counted or not rows:
         return []
@@ -274,13 +274,13 @@ def log_lines(record: Record) -> list[tuple[str, str]]:
 
 
 def pace_line(record: Record) -> str:
-    """The speed of a run that was timed once."""
+    """Return the speed of a run that was timed once."""
     env, agent = (record.values.get(f"{what}_steps_per_s", (0.0,))[0] for what in ("env", "agent"))
     return f"{speed(env)} env-steps/s, {speed(agent)} agent-steps/s"
 
 
 def notices(records: Sequence[Record]) -> Sections:
-    """Each notice once, with the targets it holds for where it does not hold for all."""
+    """Return each notice once, with the targets it holds for where it does not hold for all."""
     holds: dict[Notice, list[str]] = {}
     for record in records:
         for each in record.notices:
@@ -293,7 +293,7 @@ def notices(records: Sequence[Record]) -> Sections:
 
 
 def left_out(reasons: Sequence[str]) -> Sections:
-    """One notice a file that is no record."""
+    """Return one notice a file that is no record."""
     return (Lines(lines=tuple(line(notice(Code.LEFT_OUT, why=why)) for why in reasons)),)
 
 

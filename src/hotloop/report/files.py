@@ -25,22 +25,22 @@ Kept = tuple[str, str | bytes]  # The suffix of a file beside a record, and its 
 
 
 def folder_of(room: Path, target: str) -> Path:
-    """Where the probes of a target write, until it is known under which name their files are kept."""
+    """Return where the probes of a target write, until it is known under which name their files are kept."""
     return room / re.sub(r"[^\w.-]+", "-", target)
 
 
 def markdown_page(record: Record) -> str:
-    """A profile as the Markdown page that the other files lie beside."""
+    """Return a profile as the Markdown page that the other files lie beside."""
     return markdown.draw_page(page_of(record)(record, most=MOST_ROWS))
 
 
 def page_of(record: Record) -> Callable[..., Page]:
-    """What makes the page of a record: of a program's runs, or of a loop's."""
+    """Return what makes the page of a record: of a program's runs, or of a loop's."""
     return programs.page if record.work.runs else page
 
 
 def run_page(record: Record) -> str:
-    """A run of somebody's own loop as its Markdown page."""
+    """Return a run of somebody's own loop as its Markdown page."""
     return markdown.draw_page(run.run_page(record))
 
 
@@ -56,7 +56,7 @@ def pictured(target: str, folder: Path, found: Finding) -> Finding:
 
 
 def beside(record: Record, folder: Path) -> list[Kept]:
-    """All that lies beside the page; a web page only where a probe was asked for."""
+    """Return all that lies beside the page; a web page only where a probe was asked for."""
     files = [name for found in record.findings for name in found.files]
     kept: list[Kept] = [(".json", record.to_json())]
     if any(found.probe != RESOURCES for found in record.findings):
@@ -65,7 +65,7 @@ def beside(record: Record, folder: Path) -> list[Kept]:
 
 
 def web_page(record: Record, folder: Path) -> str:
-    """The profile with what its probes found, their flames among it."""
+    """Return the profile with what its probes found, their flames among it."""
     pictures = {
         found.probe: flames.draw(
             stacks.read(folder / name), f"{found.probe}: click a box to zoom, the top one to go back"
@@ -78,7 +78,7 @@ def web_page(record: Record, folder: Path) -> str:
 
 
 def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
-    """A record of the gate that names the flames of what changed, and the flames themselves."""
+    """Return a record of the gate that names the flames of what changed, and the flames themselves."""
     kept: list[Kept] = []
     found = list(record.findings)
     for number, each in enumerate(found):
@@ -92,7 +92,7 @@ def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
 
 
 def about_trace(record: Record) -> dict[str, Any]:
-    """What a reader of a trace must know of the profile it is from."""
+    """Return what a reader of a trace must know of the profile it is from."""
     return {
         "target": record.target.name,
         "run_id": record.run_id,
@@ -103,7 +103,7 @@ def about_trace(record: Record) -> dict[str, Any]:
 
 
 def trace_files(trace: Trace) -> list[Kept]:
-    """A trace in the formats that others open."""
+    """Return a trace in the formats that others open."""
     return [(TRACE, draw_trace(trace)), (SPEEDSCOPE, draw_speedscope(trace))]
 
 
@@ -115,7 +115,7 @@ Event = dict[str, Any]
 
 
 def draw_trace(trace: Trace) -> str:
-    """The whole file of trace events, one a line."""
+    """Return the whole file of trace events, one a line."""
     start_ns = min((each.begin_ns for each in trace.slices), default=0)
     lines: list[str] = []
     size = left_out = 0
@@ -133,12 +133,12 @@ def draw_trace(trace: Trace) -> str:
 
 
 def title(trace: Trace) -> str:
-    """What was traced, by the command that did it."""
+    """Return what was traced, by the command that did it."""
     return f"hotloop {trace.about.get('command', 'profile')} {trace.about.get('target', '')}".rstrip()
 
 
 def names(trace: Trace) -> Iterator[Event]:
-    """The names of the process and its threads, in the order they are shown."""
+    """Yield the names of the process and its threads, in the order they are shown."""
     process = {"ph": "M", "pid": PROCESS, "tid": MAIN, "name": "process_name"}
     yield {**process, "args": {"name": title(trace)}}
     for order, (track, name) in enumerate(trace.tracks.items()):
@@ -148,7 +148,7 @@ def names(trace: Trace) -> Iterator[Event]:
 
 
 def slow_steps(trace: Trace, start_ns: int) -> Iterator[Event]:
-    """A flag at each of the slowest steps."""
+    """Yield a flag at each of the slowest steps."""
     for rank, begin_ns in trace.slow.items():
         yield {
             "ph": "i",
@@ -175,12 +175,12 @@ def complete(each: Slice, start_ns: int) -> Event:
 
 
 def micros(ns: int) -> float:
-    """Microseconds, to the nanosecond."""
+    """Return microseconds, to the nanosecond."""
     return round(ns / 1e3, 3)
 
 
 def draw_speedscope(trace: Trace) -> str:
-    """The whole file of speedscope: one profile a thread, opened and closed frames in order."""
+    """Return the whole file of speedscope: one profile a thread, opened and closed frames in order."""
     frames: dict[str, int] = {}
     profiles = [
         thread_profile(name, [each for each in trace.slices if each.track == track], frames)
@@ -198,7 +198,7 @@ def draw_speedscope(trace: Trace) -> str:
 
 
 def thread_profile(name: str, slices: list[Slice], frames: dict[str, int]) -> dict[str, Any]:
-    """One thread; times count from its first slice, and what was not sampled is a gap."""
+    """Return one thread; times count from its first slice, and what was not sampled is a gap."""
     start_ns = min((each.begin_ns for each in slices), default=0)
     events = list(opened_and_closed(slices, start_ns, frames))
     return {
@@ -212,7 +212,7 @@ def thread_profile(name: str, slices: list[Slice], frames: dict[str, int]) -> di
 
 
 def opened_and_closed(slices: list[Slice], start_ns: int, frames: dict[str, int]) -> Iterator[Event]:
-    """Each slice opened and closed once, the innermost closed first."""
+    """Yield each slice opened and closed once, the innermost closed first."""
     open_: list[tuple[int, int]] = []
     # After the last slice, all that is still open is closed.
     for each in (*slices, None):

@@ -15,7 +15,7 @@ GAP = 8  # Pixels between two moments
 
 
 def pillow() -> Any:
-    """The library that writes pictures."""
+    """Return the library that writes pictures."""
     try:
         from PIL import Image
     except ImportError:
@@ -39,7 +39,7 @@ class Film:
         self._frames.append(self._pillow.fromarray(image).convert("P", palette=adaptive))
 
     def gif(self, fps: float) -> bytes:
-        """All frames, over and over."""
+        """Return all frames, over and over."""
         first, *others = self._frames
         file = io.BytesIO()
         first.save(
@@ -54,7 +54,7 @@ class Film:
         return file.getvalue()
 
     def strip(self) -> bytes:
-        """A few moments from left to right, as PNG."""
+        """Return a few moments from left to right, as PNG."""
         count = min(MOMENTS, len(self._frames))
         chosen = [self._frames[k * (len(self._frames) - 1) // max(count - 1, 1)] for k in range(count)]
         width, height = chosen[0].size

@@ -76,7 +76,7 @@ def draw(
     before: Mapping[Stack, float] | None = None,
     script: bool = True,
 ) -> str:
-    """An SVG that stands by itself; a click on a box zooms, a click on the top one goes back.
+    """Return an SVG that stands by itself; a click on a box zooms, a click on the top one goes back.
 
     With what was `before`, the colours say what a function's share of the whole gained or lost since. A page
     that has a script of its own leaves this one's out.
@@ -102,7 +102,7 @@ Chain = tuple[str, ...]  # A function below its callers, each with its file
 
 
 def shares_of(root: Node) -> Iterator[tuple[Chain, float]]:
-    """Every function of a tree, and its share of the whole."""
+    """Yield every function of a tree, and its share of the whole."""
 
     def walk(node: Node, chain: Chain) -> Iterator[tuple[Chain, float]]:
         yield chain, node.seconds / root.seconds
@@ -114,7 +114,7 @@ def shares_of(root: Node) -> Iterator[tuple[Chain, float]]:
 
 
 def draw_box(box: Box, before: Mapping[Chain, float] | None = None) -> str:
-    """A rectangle with its label, as far as that fits, and all of it when the mouse rests there."""
+    """Return a rectangle with its label, as far as that fits, and all of it when the mouse rests there."""
     x, width, y = box.left * WIDTH, box.share * WIDTH, MARGIN + box.depth * ROW
     node = box.node
     where = f" ({node.place})" if node.place else ""
@@ -134,7 +134,7 @@ def draw_box(box: Box, before: Mapping[Chain, float] | None = None) -> str:
 
 
 def fitting(name: str, width: float) -> str:
-    """As many characters as there is room for."""
+    """Return as many characters as there is room for."""
     room = int((width - 6) / CHARACTER)
     return name if len(name) <= room else name[: room - 1] + "…" if room > 2 else ""
 

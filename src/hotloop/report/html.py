@@ -59,7 +59,7 @@ svg.flames { border: 1px solid var(--line); border-radius: 6px; margin-top: 8px;
 
 
 def draw_page(page: Page) -> str:
-    """What is read at one glance stands side by side at the top, the rest below in its order."""
+    """Return what is read at one glance stands side by side at the top, the rest below in its order."""
     title = escape(page.title)
     glance = [draw_chapter(chapter) for chapter in page.chapters if chapter.summary]
     body = "\n".join(
@@ -85,7 +85,7 @@ def draw_chapter(chapter: Chapter) -> str:
 
 
 def draw(sections: Iterable[Section]) -> str:
-    """One under another."""
+    """Return one under another."""
     return "\n".join(part for section in sections for part in drawn(section))
 
 
@@ -163,7 +163,7 @@ def cell(tag: str, column: Column, content: Words) -> str:
 
 
 def tree(section: Tree) -> str:
-    """A table whose first column is indented, with bars at its end."""
+    """Return a table whose first column is indented, with bars at its end."""
     numbers = "".join(f'<th class="number">{escape(name)}</th>' for name in section.columns)
     rows = "".join(row(branch, bars=section.has_bars) for branch in section.branches)
     return framed(f"<th>{escape(section.title)}</th>{numbers}{'<th></th>' if section.has_bars else ''}", rows)
@@ -179,7 +179,7 @@ def row(branch: Branch, *, bars: bool) -> str:
 
 
 def bar(branch: Branch) -> str:
-    """A branch's bar, and its mark after it."""
+    """Return a branch's bar, and its mark after it."""
     mark = f" {words(branch.mark)}" if branch.mark else ""
     if branch.share is None:
         return mark

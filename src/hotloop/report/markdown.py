@@ -30,7 +30,7 @@ INDENT = "&nbsp;" * 4
 
 
 def draw_page(page: Page) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [f"# {page.title}" + (f", {page.when}" if page.when else "")]
     for chapter in page.chapters:
         parts += [f"## {chapter.title}", *blocks(chapter.sections)]
@@ -38,12 +38,12 @@ def draw_page(page: Page) -> str:
 
 
 def draw(sections: Iterable[Section]) -> str:
-    """One under another."""
+    """Return one under another."""
     return "\n\n".join(blocks(sections)) + "\n"
 
 
 def blocks(sections: Iterable[Section]) -> list[str]:
-    """The text of each section that has any."""
+    """Return the text of each section that has any."""
     return [text for text in ("\n".join(lines_of(section)) for section in sections) if text]
 
 
@@ -89,12 +89,12 @@ MARKS = re.compile(r"([`*\\])")  # What gives a name another look
 
 
 def harmless(text: str) -> str:
-    """Words of others as they are: no line of its own, no HTML, no link."""
+    """Return words of others as they are: no line of its own, no HTML, no link."""
     return TAG.sub("&lt;", " ".join(text.splitlines())).replace("](", "]\\(") if text.strip() else text
 
 
 def name_of(text: str) -> str:
-    """A name that somebody gave, letter by letter."""
+    """Return a name that somebody gave, letter by letter."""
     return MARKS.sub(r"\\\1", harmless(text))
 
 
@@ -116,7 +116,7 @@ def cell(column: Column, content: Words) -> str:
 
 
 def tree(section: Tree) -> list[str]:
-    """A table whose indent shows what is part of what."""
+    """Return a table whose indent shows what is part of what."""
     rows = [
         [INDENT * branch.depth + branch_name(branch), *branch.values]
         + ([words(branch.mark)] if branch.mark else [])
@@ -132,7 +132,7 @@ def branch_name(branch: Branch) -> str:
 
 
 def framed(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows filled up to the headings; a cell may hold anything but a line break."""
+    """Return rows filled up to the headings; a cell may hold anything but a line break."""
     filled = ([*row, *[""] * (len(headings) - len(row))] for row in rows)
     cells = (
         [text.replace("|", "\\|") for text in row] for row in (headings, ["---"] * len(headings), *filled)

@@ -27,13 +27,13 @@ Words = str | Span | tuple[str | Span, ...]  # A line of text; plain strings mea
 
 
 def spans_of(words: Words) -> tuple[Span, ...]:
-    """A line as the spans it consists of."""
+    """Return a line as the spans it consists of."""
     parts = words if isinstance(words, tuple) else (words,)
     return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
 
 
 def text_of(words: Words) -> str:
-    """A line without its meanings."""
+    """Return a line without its meanings."""
     return "".join(span.text for span in spans_of(words))
 
 
@@ -102,7 +102,7 @@ class Branch:
     name: str
     values: tuple[str, ...]
     depth: int = 0
-    # Of the whole, to be seen at a glance; None where a bar would say nothing: of sums, and of the whole.
+    # Of the whole, to be seen at a glance; None if a bar would say nothing: of sums, and of the whole.
     share: float | None = None
     strong: bool = False  # Whether it adds up others
     end: bool = False  # Whether a part of the tree ends after it
@@ -160,7 +160,7 @@ class Page:
 
 
 def facts(*rows: tuple[str, Words | Curve]) -> Facts:
-    """The facts that there are: what is empty is left out."""
+    """Return the facts that there are: what is empty is left out."""
     return Facts(rows=tuple((name, value) for name, value in rows if value))
 
 

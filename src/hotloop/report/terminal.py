@@ -42,7 +42,7 @@ NAME_WIDTH = 10  # Of a fact, at least, so that facts under one another stand in
 
 
 def draw(sections: Iterable[Section]) -> RenderableType:
-    """One under another."""
+    """Return one under another."""
     return Group(*(part for section in sections for part in drawn(section)))
 
 
@@ -57,9 +57,9 @@ def drawn(section: Section) -> Iterator[RenderableType]:
         case Facts():
             yield facts(section)
         case Table():
-            yield Fitted(partial(table, section))
+            yield DeferredTable(partial(table, section))
         case Tree():
-            yield Fitted(partial(tree, section))
+            yield DeferredTable(partial(tree, section))
         case Curve():
             yield Text(curve_words(section.values))
         case Picture():
@@ -95,7 +95,7 @@ def facts(section: Facts) -> RichTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class DeferredTable:
     """What is drawn once it is known how much room there is: None where nobody looks at a screen."""
 
     draw: Callable[[int | None], Iterable[RenderableType]]
@@ -105,8 +105,8 @@ class Fitted:
 
 
 def table(section: Table, room: int | None) -> Iterator[RenderableType]:
-    """The columns that there is room for, and the names of the others."""
-    needs = [need(section, index) for index in range(len(section.columns))]
+    """Yield the columns that there is room for, and the names of the others."""
+    needs = [min_width(section, index) for index in range(len(section.columns))]
     kept = fitting(section.columns, needs, room)
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for index in kept:
@@ -121,7 +121,7 @@ def table(section: Table, room: int | None) -> Iterator[RenderableType]:
 
 
 def fitting(columns: Sequence[Column], needs: Sequence[int], room: int | None) -> list[int]:
-    """The columns to draw; of the wide ones, the first go until the rest has room."""
+    """Return the columns to draw; of the wide ones, the first go until the rest has room."""
     kept = list(range(len(columns)))
     for index, column in enumerate(columns):
         if room is not None and column.wide and breadth([needs[each] for each in kept]) > room:
@@ -134,8 +134,8 @@ def breadth(needs: Sequence[int]) -> int:
     return sum(needs) + GAP * len(needs) - 1
 
 
-def need(section: Table, index: int) -> int:
-    """Characters that a column cannot do without: a cell, or a word where it may be broken."""
+def min_width(section: Table, index: int) -> int:
+    """Return characters that a column cannot do without: a cell, or a word where it may be broken."""
     column = section.columns[index]
     cells = [column.name, *(text_of(row[index]) for row in section.rows if index < len(row))]
     if column.whole or column.kind == "number":
@@ -155,7 +155,7 @@ def add_column(shown: RichTable, column: Column) -> None:
 
 
 def tree(section: Tree, room: int | None) -> Iterator[RenderableType]:
-    """A table whose first column is indented, with bars at its end as long as there is room."""
+    """Yield a table whose first column is indented, with bars at its end as long as there is room."""
     shown = RichTable(section.title, box=box.SIMPLE_HEAD, pad_edge=False)
     for name in section.columns:
         shown.add_column(name, justify="right", no_wrap=True)
@@ -174,7 +174,7 @@ def indented(branch: Branch) -> str:
 
 
 def bar_cells(section: Tree, room: int | None) -> int:
-    """How long a bar may be for every other column to be whole."""
+    """Return how long a bar may be for every other column to be whole."""
     if room is None:
         return BAR_CELLS
     rows = [(section.title, *section.columns), *((indented(each), *each.values) for each in section.branches)]
@@ -188,12 +188,12 @@ def mark_cells(branch: Branch) -> int:
 
 
 def glance(branch: Branch, cells: int) -> Text:
-    """A branch's bar, and its mark after it."""
+    """Return a branch's bar, and its mark after it."""
     shown = Text(bar(branch.share, cells) if branch.share is not None else "", BAR_COLOUR)
     return shown.append(" ").append_text(line(branch.mark)) if branch.mark else shown
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:
-    """A bar of block characters, to an eighth of a cell."""
+    """Return a bar of block characters, to an eighth of a cell."""
     eighths = round(max(0.0, min(1.0, share)) * cells * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -11,7 +11,7 @@ LARGE = 1_000  # A number from there on is drawn without a fraction
 
 
 def speed(per_second: float) -> str:
-    """Three digits and a letter: 8.02 M, 401 k, 73.1."""
+    """Return three digits and a letter: 8.02 M, 401 k, 73.1."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if per_second >= size * 0.9995:
             return three_digits(per_second / size) + letter
@@ -19,7 +19,7 @@ def speed(per_second: float) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Three digits where there is a point, whole numbers above."""
+    """Return three digits where there is a point, whole numbers above."""
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
@@ -36,7 +36,7 @@ def percent(share: float) -> str:
 
 
 def on_core(worked: float | None) -> str:
-    """How much of its own time a row was on a core for; empty where nobody looked."""
+    """Return how much of its own time a row was on a core for; empty if nobody looked."""
     return "" if worked is None else f"{worked:.0%}"
 
 
@@ -45,12 +45,12 @@ def count(number: int, noun: str) -> str:
 
 
 def plain(value: float) -> str:
-    """A number of any size to three places, without idle zeros: 1,000, 0.438."""
+    """Return a number of any size to three places, without idle zeros: 1,000, 0.438."""
     return f"{value:z,.3f}".rstrip("0").rstrip(".")
 
 
 def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """The last values as a line of blocks, lowest to highest."""
+    """Return the last values as a line of blocks, lowest to highest."""
     shown = values[-width:]
     if not shown:
         return ""
@@ -60,25 +60,25 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 
 
 def curve_words(values: Sequence[float], width: int = 40) -> str:
-    """A series in words: where it ended, where it began, and the line between."""
+    """Return a series in words: where it ended, where it began, and the line between."""
     ends = f"{plain(values[-1])} at the end, {plain(values[0])} at the beginning"
     return f"{ends}  {sparkline(values, width)}" if width else ends
 
 
 def plain_float(value: float) -> str:
-    """Four digits, or whole thousands."""
+    """Return four digits, or whole thousands."""
     return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4g}"
 
 
 def scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """Three digits and the largest unit that leaves something before the point."""
+    """Return three digits and the largest unit that leaves something before the point."""
     size, unit = next((each for each in units if abs(value) >= each[0]), units[-1])
     shown = value / size
     return f"{'-' if shown < 0 else ''}{three_digits(abs(shown))} {unit}" if value else f"0 {unit}"
 
 
 def took(ns: float) -> str:
-    """A duration as people read it."""
+    """Return a duration as people read it."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if ns >= size:
             return f"{ns / size:.{1 if ns >= 100 * size else 2}f} {unit}"
@@ -86,12 +86,12 @@ def took(ns: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times: one place, and none of what is large."""
+    """Return how many times: one place, and none of what is large."""
     return f"{ratio:,.{0 if ratio >= 100 else 1}f}"
 
 
 def digits(ratio: float) -> str:
-    """Three places around one, three digits of what is far from it, whole numbers of thousands."""
+    """Return three places around one, three digits of what is far from it, whole numbers of thousands."""
     if ratio >= LARGE:
         return f"{ratio:,.0f}"
     return f"{ratio:.3f}" if 0.1 <= ratio < 100 else f"{ratio:.3g}"

@@ -40,7 +40,7 @@ class Change:
 
 
 def changes(values: Sequence[float]) -> tuple[Change, ...]:
-    """The changes among the latest values, oldest first; none where the values are too few."""
+    """Return the changes among the latest values, oldest first; none where the values are too few."""
     skipped = max(0, len(values) - LATEST)
     latest = values[skipped:]
     found = sorted(splits(latest))
@@ -57,7 +57,7 @@ def changes(values: Sequence[float]) -> tuple[Change, ...]:
 
 
 def splits(values: Sequence[float]) -> list[tuple[int, float]]:
-    """Where the series is split, and how likely chance alone would have done as well."""
+    """Return where the series is split, and how likely chance alone would have done as well."""
     if len(values) < FEWEST:
         return []
     import numpy as np
@@ -90,7 +90,7 @@ def divided(distances: "Values", start: int, draws: "np.random.Generator") -> It
 
 
 def furthest(distances: "Values") -> tuple[int, float]:
-    """The split whose sides are furthest apart, and how far they are.
+    """Return the split whose sides are furthest apart, and how far they are.
 
     Of n values before and m after it: (nm / (n + m)) * (twice the mean distance between the sides, less the
     mean distance within each).
@@ -111,7 +111,7 @@ def furthest(distances: "Values") -> tuple[int, float]:
 
 
 def chance(distances: "Values", apart: float, draws: "np.random.Generator") -> float:
-    """How likely shuffled values are split as well; soon given up where that is clearly no rarity."""
+    """Return how likely shuffled values are split as well; soon given up where that is clearly no rarity."""
     as_good = 0
     for _ in range(SHUFFLES):
         order = draws.permutation(len(distances))

@@ -82,7 +82,7 @@ def contrasts(
 
 
 def flipped(block: "Numbers", signs: "Numbers") -> "Numbers":
-    """The largest studentised mean of each flip."""
+    """Return the largest studentised mean of each flip."""
     import numpy as np
 
     pairs = len(block)

@@ -60,7 +60,7 @@ class Fitted:
     also: tuple[Law, ...] = ()  # Other laws that the same values allow
 
     def at(self, size: float) -> float:
-        """The cost that the curve says."""
+        """Return the cost that the curve says."""
         return self.constant + self.factor * self.shape(size)
 
     def shape(self, size: float) -> float:
@@ -82,7 +82,7 @@ Points = Mapping[float, Sequence[float]]  # Size to its values, one a repeat
 
 
 def fit(points: Points) -> Fitted | None:
-    """The law of positive values over at least two positive sizes; None where there are fewer."""
+    """Return the law of positive values over at least two positive sizes; None if there are fewer."""
     usable = {size: values for size, values in sorted(points.items()) if size > 0 and values}
     if len(usable) < 2 or not all(value > 0 for values in usable.values() for value in values):
         return None
@@ -153,13 +153,13 @@ def profile(rows: Rows, *, pure: bool = False) -> tuple[float, dict[float, Best]
 
 
 def loo_error(rows: Rows, free: Mapping[float, Best]) -> list[float]:
-    """The exponents that explain the values nearly as well as the best."""
+    """Return the exponents that explain the values nearly as well as the best."""
     least = min(best.missed for best in free.values())
     return [p for p, best in free.items() if best.missed <= least + slack(rows, least)]
 
 
 def allowed_laws(rows: Rows, free: Best) -> dict[Law, Best]:
-    """The laws by name that explain the values nearly as well as the best of all curves."""
+    """Return the laws by name that explain the values nearly as well as the best of all curves."""
     named = laws(rows)
     least = min([free.missed, *(best.missed for best in named.values())])
     most = least + slack(rows, least) + TINY
@@ -167,7 +167,7 @@ def allowed_laws(rows: Rows, free: Best) -> dict[Law, Best]:
 
 
 def laws(rows: Rows) -> dict[Law, Best]:
-    """The best curve of every law that has a name."""
+    """Return the best curve of every law that has a name."""
     if len(rows) < FEWEST_SIZES:
         return {}
     shapes = [[0.0] * len(rows), *([shape(row.size) for row in rows] for shape in SHAPES.values())]
@@ -175,7 +175,7 @@ def laws(rows: Rows) -> dict[Law, Best]:
 
 
 def choose(named: Mapping[Law, Best], free: Best) -> tuple[Law, Best]:
-    """A constant where that will do; else the named law that misses least; else the power itself."""
+    """Return a constant where that will do; else the named law that misses least; else the power itself."""
     if "constant" in named:
         return "constant", named["constant"]
     if named:
@@ -185,7 +185,7 @@ def choose(named: Mapping[Law, Best], free: Best) -> tuple[Law, Best]:
 
 
 def bests(rows: Rows, shapes: Sequence[Sequence[float]], *, pure: bool = False) -> list[Best]:
-    """The best curve of each shape, a number a row: least squares, neither number below zero."""
+    """Return the best curve of each shape, a number a row: least squares, neither number below zero."""
     import numpy as np
 
     x = np.asarray(shapes, float)
@@ -213,7 +213,7 @@ def bests(rows: Rows, shapes: Sequence[Sequence[float]], *, pure: bool = False) 
 
 
 def slack(rows: Rows, missed: float) -> float:
-    """How much more may be unexplained by a curve that is still as good, in 95% of cases.
+    """Return how much more may be unexplained by a curve that is still as good, in 95% of cases.
 
     Where the curve misses the sizes' means by more than their repeats explain, that is the noise, and there
     is as little of it as there are sizes; then a curve is held to what can be seen by eye, too.
@@ -245,7 +245,7 @@ class Crossed:
 
 
 def crossing(a: Points, b: Points) -> Crossed | None:
-    """Where a, which is surely below b at a smaller size, is surely above it from a larger one on."""
+    """Return where a, which is surely below b at a smaller size, is surely above it from a larger one on."""
     below = [size for size in sorted(a) if size in b and a[size] and max(a[size]) < min(b[size])]
     above = [size for size in sorted(a) if size in b and a[size] and min(a[size]) > max(b[size])]
     if not below or not above or max(below) > min(above):

@@ -43,7 +43,7 @@ class Histogram:
             self.max = max(self.max, int(taken.max()))
 
     def percentile(self, share: float) -> float | None:
-        """The value that `share` of the values do not exceed; None where they are too few to say."""
+        """Return the value that `share` of the values do not exceed; None if they are too few to say."""
         import numpy as np
 
         if self.count < FEWEST_FOR[share]:
@@ -54,7 +54,7 @@ class Histogram:
 
 
 def bucket(values: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """The number of the bucket that each value falls into."""
+    """Return the number of the bucket that each value falls into."""
     import numpy as np
 
     shift = np.maximum(np.frexp(values.astype(np.float64))[1] - (BITS + 1), 0).astype(np.int64)
@@ -63,7 +63,7 @@ def bucket(values: "NDArray[np.int64]") -> "NDArray[np.int64]":
 
 
 def middle(number: int) -> float:
-    """The middle of a bucket."""
+    """Return the middle of a bucket."""
     if number < 2 * LINEAR:
         return float(number)
     shift = (number >> BITS) - 1

@@ -25,7 +25,7 @@ def sign_interval(values: Iterable[float], one_miss_in: int = ONE_MISS_IN) -> tu
 
 @cache
 def sign_rank(count: int, one_miss_in: int = ONE_MISS_IN) -> int:
-    """The largest k whose interval misses rarely enough; 0 where even the extremes miss too often."""
+    """Return the largest k whose interval misses rarely enough; 0 if even the extremes miss too often."""
     rank, misses, term = 0, 0, 1  # of 2**count equally likely outcomes, on one side
     while 2 * one_miss_in * (misses + term) <= 2**count:
         misses += term
@@ -41,7 +41,7 @@ def share_interval(share: float, samples: int) -> str:
 
 
 def wilson_interval(wins: float, count: int) -> tuple[float, float]:
-    """The interval of a share in 95% of cases, by Wilson's score; a draw is half a win."""
+    """Return the interval of a share in 95% of cases, by Wilson's score; a draw is half a win."""
     if count == 0:
         return 0.0, 1.0
     z = 1.959963984540054
@@ -74,5 +74,5 @@ FINAL_MISS_IN = 25  # How rarely that of the end may: together with 40 in 4,000 
 
 
 def next_look(rounds: int, block: int = 1) -> int:
-    """The rounds at which to look again, in whole blocks."""
+    """Return the rounds at which to look again, in whole blocks."""
     return ceil(max(rounds + 1, rounds * GROWTH) / block) * block

@@ -24,7 +24,7 @@ MOST_TIMES = 100  # How many times narrower an interval can be hoped to become: 
 def ratio(
     a_ns: Sequence[float], b_ns: Sequence[float], *, together: int = 1, one_miss_in: int = ONE_MISS_IN
 ) -> Ratio:
-    """The median of ln(tA/tB) over the pairs with its exact sign-test interval, as ratios.
+    """Return the median of ln(tA/tB) over the pairs with its exact sign-test interval, as ratios.
 
     Where several are looked at `together`, the intervals hold all at once as often as one (Bonferroni).
     """
@@ -83,14 +83,14 @@ def outcome(ratio: Ratio, band: float) -> Outcome:
 
 
 def confirms(found: Outcome, ratio: Ratio, band: float) -> bool:
-    """Whether B was so here too: beyond the band at its best guess, and surely not equal."""
+    """Return whether B was so here too: beyond the band at its best guess, and surely not equal."""
     if found == "faster":
         return ratio.estimate > 1 + band and ratio.low > 1
     return found == "slower" and ratio.estimate < 1 / (1 + band) and ratio.high < 1
 
 
 def same_direction(found: Outcome, ratio: Ratio) -> bool:
-    """Whether B was so here at its best guess, by however little."""
+    """Return whether B was so here at its best guess, by however little."""
     return ratio.estimate > 1 if found == "faster" else ratio.estimate < 1
 
 
@@ -113,7 +113,7 @@ def visible(ratio: Ratio, band: float) -> float:
 
 
 def more_pairs(ratio: Ratio, band: float) -> int | None:
-    """How many more would bring the interval to one side of the edge of the band; None where none would.
+    """Return how many more would bring the interval to one side of the edge of the band; None if none would.
 
     An interval narrows with the square root of the pairs. It has to become narrower than the distance of
     the estimate from the nearest edge.

@@ -45,13 +45,13 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def variation(values: Sequence[float]) -> float | None:
-    """The coefficient of variation; None where it is undefined."""
+    """Return the coefficient of variation; None if it is undefined."""
     mean = fmean(values)
     return stdev(values) / abs(mean) if len(values) > 1 and mean else None
 
 
 def deviation(values: Sequence[float]) -> float:
-    """The median absolute deviation from the median."""
+    """Return the median absolute deviation from the median."""
     centre = median(values)
     return median(abs(value - centre) for value in values)
 
@@ -65,7 +65,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def label(cv: float | None) -> Label:
-    """A word for a spread: under 5% excellent, 10 good, 20 fair, else unstable."""
+    """Return a word for a spread: under 5% excellent, 10 good, 20 fair, else unstable."""
     if cv is None:
         return "unknown"
     if cv < 0.05:
@@ -76,12 +76,12 @@ def label(cv: float | None) -> Label:
 
 
 def with_metrics(record: Record) -> Record:
-    """The record with its metrics computed anew, for one just made or just read."""
+    """Return the record with its metrics computed anew, for one just made or just read."""
     return replace(record, metrics={name: metric(values) for name, values in record.values.items() if values})
 
 
 def metric(values: Sequence[float]) -> Metric:
-    """The statistics that a record keeps of one metric."""
+    """Return the statistics that a record keeps of one metric."""
     all_of_it = summarise(values)
     return Metric(
         median=all_of_it.median,

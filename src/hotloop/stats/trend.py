@@ -59,7 +59,7 @@ def warmup_suspect(values: Sequence[float]) -> bool:
 
 
 def without_warmup(values: Sequence[float]) -> tuple[float, ...]:
-    """The values without the first ones, for as long as those look unlike the rest."""
+    """Return the values without the first ones, for as long as those look unlike the rest."""
     kept = tuple(values)
     while warmup_suspect(kept):
         kept = kept[FIRST:]
@@ -67,7 +67,7 @@ def without_warmup(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def kendall_p(count: int, score: int) -> float:
-    """The chance that a random order of `count` values has at least this |concordant - discordant|.
+    """Return the chance that a random order of `count` values has at least this |concordant - discordant|.
 
     Ties are counted as neither, which makes the chance too large rather than too small.
     """
@@ -80,7 +80,7 @@ def kendall_p(count: int, score: int) -> float:
 
 @cache
 def inversion_chances(count: int) -> tuple[float, ...]:
-    """The chance of each number of inversions in a random permutation of `count` values.
+    """Return the chance of each number of inversions in a random permutation of `count` values.
 
     The k-th value, put in last, makes 0 to k - 1 new inversions, each as likely: a moving average.
     """

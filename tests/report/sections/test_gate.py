@@ -10,7 +10,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.gate import downgrade_if_unmeasurable, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
-from hotloop.report.kinds.gate import Shown, bisected, gate, listing
+from hotloop.report.kinds.gate import GateView, bisected, gate, listing
 
 BUDGET = Budget(
     name="speed",
@@ -24,12 +24,12 @@ BUDGET = Budget(
 TODAY = date(2026, 6, 1)
 
 
-def shown(budget: Budget = BUDGET, **found: Any) -> Shown:
+def shown(budget: Budget = BUDGET, **found: Any) -> GateView:
     held = hold(budget, TODAY, **found)
-    return Shown(name=budget.name, held=held, record=judge(replace(PROFILE, kind="gate", held=held)))
+    return GateView(name=budget.name, held=held, record=judge(replace(PROFILE, kind="gate", held=held)))
 
 
-def drawn(*rows: Shown, headline: str = "red") -> str:
+def drawn(*rows: GateView, headline: str = "red") -> str:
     return markdown.draw(gate(rows, headline=headline))
 
 
@@ -91,7 +91,7 @@ def test_what_changed_is_drawn_once_for_all_budgets_of_a_target() -> None:
 
 
 def test_what_could_not_be_measured_says_why() -> None:
-    text = drawn(Shown(name=BUDGET.name, held=None, record=None, error="line 3: it is gone"))
+    text = drawn(GateView(name=BUDGET.name, held=None, record=None, error="line 3: it is gone"))
     assert "| speed | **error** |" in text
     assert "speed: line 3: it is gone" in text
 

@@ -10,7 +10,7 @@ from hotloop.core.record.record import Record
 from hotloop.report import html, markdown
 from hotloop.report.kinds.profile import page as profile_page
 from hotloop.report.kinds.profile import profile
-from hotloop.report.kinds.slow import SHOWN, again, blamed, chapters, in_a_line, slow
+from hotloop.report.kinds.slow import SHOWN, again, chapters, in_a_line, slow, slow_env
 
 STEP = SlowStep(
     rank=1,
@@ -150,7 +150,7 @@ def test_a_replay_that_was_not_the_same_run_says_so(same_way: bool | None, said:
     ],
 )
 def test_the_innermost_phase_that_has_most_of_it_is_blamed(phases: dict[str, int], said: str) -> None:
-    assert blamed(phases, 100) == said
+    assert slow_env(phases, 100) == said
 
 
 def test_a_record_with_slow_steps_survives_being_written_and_read() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
     from hotloop.lab.gate.gate import Profiles, Result, Row
     from hotloop.lab.gate.measure import GateContext
-    from hotloop.report.kinds.gate import Shown
     from hotloop.report.section import Section, Sections
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -155,10 +154,10 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
             file.write(f"## hotloop gate\n\n{markdown.draw(drawn)}\n")
 
 
-def shown(result: "Result", folder: Path) -> "list[Shown]":
+def shown(result: "Result", folder: Path) -> "list[GateView]":
     """Each row with how far its target was in earlier runs."""
     from hotloop.lab.gate.gate import trend
-    from hotloop.report.kinds.gate import Shown
+    from hotloop.report.kinds.gate import GateView
 
     told = []
     for row in result.rows:
@@ -166,7 +165,7 @@ def shown(result: "Result", folder: Path) -> "list[Shown]":
         before = trend(folder, row.budget.name) if held and not held.enforced else []
         distances = [each.held.distance for each in before if each.held]
         told.append(
-            Shown(
+            GateView(
                 name=row.budget.name,
                 held=held,
                 record=row.record,

@@ -36,7 +36,7 @@ from hotloop.stats.summary import label
 
 
 def bench(records: Sequence[Record]) -> Sections:
-    """One row a target, the facts beside them, then phases and baselines where there are any."""
+    """Return one row a target, the facts beside them, then phases and baselines where there are any."""
     if all(is_function(record) for record in records):
         return functions(records)
     alone = all(is_alone(record) for record in records)
@@ -103,7 +103,7 @@ def brief(records: Sequence[Record]) -> str | None:
 
 
 def speeds(record: Record) -> tuple[Words, ...]:
-    """The cells of a record's throughput."""
+    """Return the cells of a record's throughput."""
     agent, env = record.metrics.get("agent_steps_per_s"), record.metrics.get("env_steps_per_s")
     if agent is None or env is None:
         return ("no rounds",)
@@ -112,7 +112,7 @@ def speeds(record: Record) -> tuple[Words, ...]:
 
 
 def phases(record: Record) -> tuple[Section, ...]:
-    """The phases that a bench found after its clean rounds, and what the instrument cost."""
+    """Return the phases that a bench found after its clean rounds, and what the instrument cost."""
     name = Span(record.target.name, strong=True)
     title = Heading(words=(name, "  instrumented passes, after the clean rounds"), apart=True)
     return title, breakdown(record), facts(("instrument", cost_line(record)))
@@ -128,7 +128,7 @@ COLUMNS = (
 
 
 def ladder(records: Sequence[Record]) -> Sections:
-    """One row a rung, all of one configuration."""
+    """Return one row a rung, all of one configuration."""
     first, top = records[0], records[-1]
     envs = "" if first.work.runs else count(first.target.variant.get("num_envs", 1), "env")
     title = Heading(words=(Span(first.target.name, strong=True), "  ", ran_as(first), "  ", envs))

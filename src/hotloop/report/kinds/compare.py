@@ -25,7 +25,7 @@ from hotloop.stats.ratio import outcome as outcome_of
 
 
 def compare(record: Record) -> Sections:
-    """Each comparison that a record was made for, the verdicts first."""
+    """Return each comparison that a record was made for, the verdicts first."""
     compared = list(zip(ascii_uppercase[1:], record.comparisons, strict=False))
     return (
         *(headline(each, letter) for letter, each in compared),
@@ -37,7 +37,7 @@ def compare(record: Record) -> Sections:
 
 
 def headline(comparison: Comparison, letter: str = "B") -> Note:
-    """The verdict in one line; what is unlike, or was not found out, stands in it."""
+    """Return the verdict in one line; what is unlike, or was not found out, stands in it."""
     words: list[str | Span] = list(verdict_words(comparison, letter))
     if comparison.ratio:
         words.append(f": {ratio_words(comparison.ratio)} times as fast as A")
@@ -48,7 +48,7 @@ def headline(comparison: Comparison, letter: str = "B") -> Note:
 
 
 def verdict_words(comparison: Comparison, letter: str = "B") -> tuple[str | Span, ...]:
-    """What B is; a difference that was seen is no doubt."""
+    """Return what B is; a difference that was seen is no doubt."""
     if comparison.difference:
         return (f"{letter} is ", Span("not equal to A", "bad", strong=True))
     doubt = "" if letter == "B" else f"{letter}: "
@@ -57,7 +57,7 @@ def verdict_words(comparison: Comparison, letter: str = "B") -> tuple[str | Span
 
 
 def outcome_words(outcome: Outcome, more: str = "") -> Span:
-    """An outcome as good or bad as it is, and what belongs to it."""
+    """Return an outcome as good or bad as it is, and what belongs to it."""
     text = outcome + more
     spans = {
         "faster": Span(text, "good", strong=True),
@@ -69,14 +69,14 @@ def outcome_words(outcome: Outcome, more: str = "") -> Span:
 
 
 def ratio_words(ratio: Ratio | None) -> str:
-    """The ratio with its interval, never without."""
+    """Return the ratio with its interval, never without."""
     if ratio is None:
         return "no interval"
     return f"{digits(ratio.estimate)} [{digits(ratio.low)}, {digits(ratio.high)}]"
 
 
 def sides(record: Record) -> Table:
-    """Each side's speed, and what it did."""
+    """Return each side's speed, and what it did."""
     unit, timed = record.method.unit, record.method.ns_per_unit
     columns = (*text_columns("side", "target", "impl"), *number_columns(f"{unit}s/s", f"ns/{unit}"))
     rows = list[tuple[Words, ...]]()
@@ -89,7 +89,7 @@ def sides(record: Record) -> Table:
 
 
 def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
-    """Why, how much noise there was, and what could have been seen."""
+    """Yield why, how much noise there was, and what could have been seen."""
     yield "because" if len(record.comparisons) == 1 else letter, comparison.why
     yield "equal", equal_line(record, comparison)
     if is_choice(comparison):
@@ -114,7 +114,7 @@ def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
 
 
 def is_choice(comparison: Comparison) -> bool:
-    """Whether the sides are one target of the user's in two ways."""
+    """Return whether the sides are one target of the user's in two ways."""
     a, b = comparison.a.target, comparison.b.target
     return a.impl == b.impl == FOREIGN and a.name == b.name and a.keys != b.keys
 
@@ -160,7 +160,7 @@ def equal_line(record: Record, comparison: Comparison) -> str:
 
 
 def instructions_line(record: Record, ratio: float) -> str:
-    """How many more B takes: the second axis, beside time."""
+    """Return how many more B takes: the second axis, beside time."""
     of_b = record.instructions
     assert of_b is not None
     per_step = of_b.per_env_step
@@ -194,13 +194,13 @@ def phase_cells(phase: PhaseRatio) -> tuple[Words, ...]:
 
 
 def together(comparison: Comparison) -> float:
-    """What all phases predict for the whole: A's time over what would be left of it."""
+    """Return what all phases predict for the whole: A's time over what would be left of it."""
     left = sum(phase.share / phase.ratio.estimate for phase in comparison.phases)
     return 1 / (left + 1 - sum(phase.share for phase in comparison.phases))
 
 
 def comparisons(compared: Sequence[Comparison]) -> Sections:
-    """One row a baseline: how many times as fast this is, what that comes to, and why.
+    """Return one row a baseline: how many times as fast this is, what that comes to, and why.
 
     CPU time and instructions stand beside it if they were measured.
     """
@@ -232,14 +232,14 @@ def baseline_row(comparison: Comparison, beside: Sequence[str] = ()) -> tuple[Wo
 
 
 def previous_line(comparison: Comparison) -> Words:
-    """The same in a line."""
+    """Return the same in a line."""
     outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
     ratio = "" if comparison.ratio is None else f"{ratio_words(comparison.ratio)} times as fast: "
     return ratio, outcome, f", {comparison.why} ({comparison.a.run_id})"
 
 
 def previous(comparison: Comparison) -> Rows:
-    """How a profile stands to the one before it, which was not measured in turns with it."""
+    """Yield how a profile stands to the one before it, which was not measured in turns with it."""
     yield "Compared with", str(comparison.a.run_id)
     ratio = comparison.ratio
     yield "Times as fast", ratio_words(ratio)

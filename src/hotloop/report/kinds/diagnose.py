@@ -44,7 +44,7 @@ def diagnosis(found: Diagnosis) -> Sections:
 
 
 def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
-    """The same as a file, with the checklist first."""
+    """Return the same as a file, with the checklist first."""
     chapters = (
         Chapter(title="What to change first", sections=checklist(found), summary=True),
         Chapter(title="Where the time goes", sections=(*bottleneck(found), *remarks(found))),
@@ -140,14 +140,14 @@ def remarks(found: Diagnosis) -> Sections:
 
 
 def told(number: int, each: Candidate) -> Iterator[Words]:
-    yield (f"{number}. ", Span(each.symptom, "warn", strong=True), f": {buys(each)}")
+    yield (f"{number}. ", Span(each.symptom, "warn", strong=True), f": {gain_words(each)}")
     yield f"   {each.said}"
     yield f"   {each.remedy}"
     yield ("   check  ", Span(each.check, code=True))
 
 
-def buys(each: Candidate) -> str:
-    """What it would buy end to end."""
+def gain_words(each: Candidate) -> str:
+    """Return what it would buy end to end."""
     if each.gain is None:
         return "what it would buy is " + NO_GAIN
     most = "at most " if each.at_most or each.vanishes else ""
@@ -159,7 +159,7 @@ def checklist(found: Diagnosis) -> Sections:
         return (Note(words=f"{headline(found)}. {no_problem(found)}"),)
     lines: list[Words] = [
         (
-            f"[ ] {each.symptom}: {buys(each)}. {each.said}. {each.remedy}. Check: ",
+            f"[ ] {each.symptom}: {gain_words(each)}. {each.said}. {each.remedy}. Check: ",
             Span(each.check, code=True),
         )
         for each in found.candidates
@@ -179,7 +179,7 @@ def missing(found: Diagnosis) -> Sections:
 
 
 def expected(found: Expectations | None) -> Sections:
-    """What this machine has reached before, by configuration, and what its memory allows."""
+    """Return what this machine has reached before, by configuration, and what its memory allows."""
     if found is None:
         return ()
     if found.refused:
@@ -331,5 +331,5 @@ def times(ratio: float) -> str:
 
 
 def interval(ends: Interval | None, drawn: Callable[[float], str]) -> str:
-    """Both ends as a reader has the number before them; nothing where there is none."""
+    """Return both ends as a reader has the number before them; nothing if there is none."""
     return f"[{drawn(ends[0])}, {drawn(ends[1])}]" if ends else ""

@@ -42,12 +42,12 @@ Pictures = Mapping[str, str]
 
 
 def findings(found: Sequence[Finding]) -> Sections:
-    """One after another, each with its facts in a line and the beginnings of its tables."""
+    """Return one after another, each with its facts in a line and the beginnings of its tables."""
     return tuple(section for each in probed(found) for section in glance(each))
 
 
 def probed(found: Sequence[Finding]) -> list[Finding]:
-    """What has no place of its own."""
+    """Return what has no place of its own."""
     return [each for each in found if each.probe != RESOURCES]
 
 
@@ -63,7 +63,7 @@ def glance(found: Finding) -> Iterator[Section]:
 
 
 def chapters(record: Record, pictures: Pictures, most: int | None) -> Iterator[Chapter]:
-    """All of it, one chapter a probe; `most` rows of tables that are not lines of code."""
+    """Yield all of it, one chapter a probe; `most` rows of tables that are not lines of code."""
     for found in probed(record.findings):
         yield Chapter(title=found.probe, sections=tuple(in_full(found, pictures.get(found.probe), most)))
 
@@ -84,7 +84,7 @@ def listed(spans: Sequence[Span]) -> Words:
 
 
 def is_code(found: Found) -> bool:
-    """Whether it is the lines of a function, which are read in their order."""
+    """Return whether it is the lines of a function, which are read in their order."""
     return "code" in found.columns
 
 
@@ -106,14 +106,14 @@ def column(found: Found, index: int) -> Column:
 
 
 def heading(column: str) -> str:
-    """A column's name in words, without the unit that its cells show."""
+    """Return a column's name in words, without the unit that its cells show."""
     words = column.split("_")
     shown = [SHOWN.get(word, word) for word in words] if len(words) > 1 else words
     return " ".join(filter(None, shown)).replace("env step", "env-step")
 
 
 def cell(column: str, value: Any) -> str:
-    """One value, by its column's unit; nothing where there is none."""
+    """Return one value, by its column's unit; nothing if there is none."""
     words = column.split("_")
     if value is None:
         return ""
@@ -129,12 +129,12 @@ def cell(column: str, value: Any) -> str:
 
 
 def is_number(column: str, rows: tuple[tuple[Any, ...], ...], index: int) -> bool:
-    """Whether a column is drawn flush right."""
+    """Return whether a column is drawn flush right."""
     return column != "line" and all(not isinstance(row[index], str) for row in rows)
 
 
 def facts_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """The single values of a finding, in words."""
+    """Return the single values of a finding, in words."""
     return {
         heading(name): cell(name, value)
         for name, value in found.items()
@@ -143,7 +143,7 @@ def facts_of(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def resources(used: Resources, record: Record) -> Rows:
-    """What a pass of its own used, children of the process among it."""
+    """Yield what a pass of its own used, children of the process among it."""
     peak = used.rss_peak_bytes
     yield "Peak memory", scaled(peak, SIZES) if peak is not None else "unknown"
     if used.rss_mean_bytes is not None:
@@ -167,7 +167,7 @@ def gpus(used: Resources) -> str:
 
 
 def sampled(found: Finding) -> Rows:
-    """What the samples of resources have beyond the record's own fields."""
+    """Yield what the samples of resources have beyond the record's own fields."""
     told = {
         name: cell(name, value) for name, value in found.facts.items() if isinstance(value, (int, float, str))
     }

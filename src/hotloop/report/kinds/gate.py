@@ -45,7 +45,7 @@ PROBE = "difference"  # What finds out what changed between two commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class GateView:
     """One budget as it is shown."""
 
     name: str
@@ -55,8 +55,8 @@ class Shown:
     distances: tuple[float, ...] = ()  # To its absolute limit in earlier runs and in this, the oldest first
 
 
-def gate(rows: Sequence[Shown], *, headline: str, weaker: Sequence[str] = ()) -> Sections:
-    """The verdict of all, the table, what there is to say of each, and which budgets were weakened."""
+def gate(rows: Sequence[GateView], *, headline: str, weaker: Sequence[str] = ()) -> Sections:
+    """Return the verdict of all, the table, what there is to say of each, and which budgets were weakened."""
     last = next((row.record for row in reversed(rows) if row.record), None)
     told = set[tuple[str, str]]()
     more = [section for row in rows for section in about(row, told)]
@@ -80,9 +80,9 @@ def gate(rows: Sequence[Shown], *, headline: str, weaker: Sequence[str] = ()) ->
 
 
 def budget(record: Record) -> Sections:
-    """One run held against its budget."""
+    """Return one run held against its budget."""
     assert record.held is not None
-    row = Shown(name=record.held.name, held=record.held, record=record)
+    row = GateView(name=record.held.name, held=record.held, record=record)
     said = because(row)
     return (
         Heading(words=Span(record.target.words, strong=True)),
@@ -93,7 +93,7 @@ def budget(record: Record) -> Sections:
     )
 
 
-def cells(row: Shown) -> tuple[Words, ...]:
+def cells(row: GateView) -> tuple[Words, ...]:
     held = row.held
     if held is None:
         return row.name, Span("error", "bad", strong=True)
@@ -109,15 +109,15 @@ def cells(row: Shown) -> tuple[Words, ...]:
 
 
 def verdict(held: Held) -> Span:
-    """Its standing; a target that is only hoped for is never bad."""
+    """Return its standing; a target that is only hoped for is never bad."""
     if not held.enforced and held.standing in ("met", "missed", "cannot tell"):
         words = {"met": "reached", "missed": "not yet"}.get(held.standing, held.standing)
         return Span(f"{words} (target)", "good" if held.standing == "met" else "dim")
     return Span(held.standing, TONES[held.standing], strong=held.standing != "met")
 
 
-def because(row: Shown) -> Words:
-    """Why a budget does not stand as it should, whom to ask and what it is there for; else nothing."""
+def because(row: GateView) -> Words:
+    """Return why a budget does not stand as it should, whom to ask and what it is there for; else nothing."""
     held = row.held
     if held is None:
         return f"{row.name}: {row.error}"
@@ -130,7 +130,7 @@ def because(row: Shown) -> Words:
 
 
 def is_hoped(held: Held) -> bool:
-    """Whether its distance is told: of a target to be reached, where something can be told at all."""
+    """Return whether its distance is told: of a target to be reached, where something can be told at all."""
     return held.distance is not None and not held.enforced and held.standing != "cannot tell"
 
 
@@ -151,14 +151,14 @@ def change(held: Held) -> str:
 
 
 def limit(held: Held) -> str:
-    """What it is held against, with the side that is allowed; the unit stands beside the value."""
+    """Return what it is held against, with the side that is allowed; the unit stands beside the value."""
     if held.limit is not None:
         return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit, spelt=False)}"
     return f"{'-' if held.more_is_better else '+'}{held.max_change or 0:.1%}"
 
 
-def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
-    """What was gained, how far a target is, and what changed where that is not explained already."""
+def about(row: GateView, explained: set[tuple[str, str]]) -> list[Section]:
+    """Return what was gained, how far a target is, and what changed where that is not explained already."""
     held, told = row.held, list[Section]()
     if held is None or row.record is None:
         return told
@@ -178,8 +178,8 @@ def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
     return told
 
 
-def distance(row: Shown, held: Held) -> Facts:
-    """How far a target is, and how that went."""
+def distance(row: GateView, held: Held) -> Facts:
+    """Return how far a target is, and how that went."""
     far = held.distance or 0.0
     words = f"{percent(abs(far))} {'beyond' if far >= 0 else 'short of'} the target"
     curve = (("over time", Curve(values=row.distances)),) if len(row.distances) > 1 else ()
@@ -187,7 +187,7 @@ def distance(row: Shown, held: Held) -> Facts:
 
 
 def difference(held: Held, record: Record, found: Finding) -> list[Section]:
-    """What changed between the two, the largest growth first."""
+    """Return what changed between the two, the largest growth first."""
     title = Heading(
         words=(f"{held.name}: what changed since ", Span(str(held.against), strong=True)), apart=True
     )
@@ -199,7 +199,7 @@ def difference(held: Held, record: Record, found: Finding) -> list[Section]:
 def bisected(
     name: str, suspects: Sequence[tuple[str, str]], steps: Sequence[tuple[str, str, str]]
 ) -> Sections:
-    """The commit that did it, or those that may have; then each that was tried."""
+    """Return the commit that did it, or those that may have; then each that was tried."""
     if len(suspects) == 1:
         sha, subject = suspects[0]
         words: Words = (f"{name} is missed since ", Span(f"{sha[:12]} {subject}", "bad", strong=True))
@@ -215,7 +215,7 @@ def bisected(
 
 
 def listing(budgets: Sequence[Budget]) -> Sections:
-    """The budgets as they are written, without measuring anything."""
+    """Return the budgets as they are written, without measuring anything."""
     columns = text_columns("budget", "target", "metric", "limit", "owner", "expires", "reason")
     rows = [
         (

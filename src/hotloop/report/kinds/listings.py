@@ -36,7 +36,7 @@ class Check(Protocol):
 
 
 def doctor(checks: Sequence[Check], *, fit: bool) -> Sections:
-    """One row a check, then whether all of it will do."""
+    """Return one row a check, then whether all of it will do."""
     rows = [(check.name, state(check.state), check.found, check.remedy) for check in checks]
     verdict = Span("fit to measure", "good", strong=True)
     unfit = Span("not fit to measure now", "bad", strong=True)
@@ -58,7 +58,7 @@ def worlds(known: Mapping[str, Mapping[str, Any]]) -> Sections:
 
 
 def world(name: str, known: Mapping[str, Any], columns: Mapping[str, str]) -> Sections:
-    """A world's presets and phases, its parameters, then those of any batch."""
+    """Return a world's presets and phases, its parameters, then those of any batch."""
     about: list[tuple[str, Words]] = [
         (name, known["summary"]),
         *((target, spelled(changes) or "the defaults below") for target, changes in known["presets"].items()),
@@ -72,10 +72,10 @@ def world(name: str, known: Mapping[str, Any], columns: Mapping[str, str]) -> Se
 
 
 def keys(rows: Sequence[tuple[str, str, str]]) -> Sections:
-    """Every key, its default and its help."""
+    """Return every key, its default and its help."""
     return (table(text_columns("key", "default", "what it is for"), rows),)
 
 
 def spelled(changes: Mapping[str, object]) -> str:
-    """A preset's changes as they would be typed."""
+    """Return a preset's changes as they would be typed."""
     return " ".join(f"{key}={value}" for key, value in changes.items())

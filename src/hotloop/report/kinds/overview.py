@@ -32,7 +32,7 @@ OBSERVATIONS = "observations"
 
 
 def overview(records: Sequence[Record]) -> Sections:
-    """One row a record, in the order they were made, then what could not be told and why."""
+    """Return one row a record, in the order they were made, then what could not be told and why."""
     parts = [observations(record) for record in records]
     commits = [commit(record) for record in records]
     extra = {OBSERVATIONS: parts if any(parts) else (), "commit": commits if len({*commits}) > 1 else ()}
@@ -66,18 +66,18 @@ def unlike_words(first: Record, steps: int) -> str:
 
 
 def first_of(records: Sequence[Record], record: Record) -> Record:
-    """The first of the same target and kind, which a record is held against."""
+    """Return the first of the same target and kind, which a record is held against."""
     alike = (each for each in records if (each.kind, each.target.name) == (record.kind, record.target.name))
     return next(alike)
 
 
 def title(record: Record) -> str:
-    """Its label; without one when it was made."""
+    """Return its label; without one when it was made."""
     return record.label or record.created[5:16].replace("T", " ")
 
 
 def pace(record: Record) -> tuple[str, str]:
-    """The speed that it found, of the later side where two were compared, and its interval."""
+    """Return the speed that it found, of the later side where two were compared, and its interval."""
     if record.comparisons and record.kind == "compare":
         metric = record.metrics.get(f"b.{record.method.ns_per_unit}")
         return (
@@ -92,7 +92,7 @@ def pace(record: Record) -> tuple[str, str]:
 
 
 def standing(first: Record, record: Record) -> tuple[str, Span, str]:
-    """What a comparison came to, or how a record stands to the first of its target."""
+    """Return what a comparison came to, or how a record stands to the first of its target."""
     if record.validation and record.validation.mismatches:
         return "", Span("not equal", "bad", strong=True), mismatch(record)
     if record.comparisons and record.kind == "compare":
@@ -102,7 +102,7 @@ def standing(first: Record, record: Record) -> tuple[str, Span, str]:
 
 
 def mismatch(record: Record) -> str:
-    """Where two sides were seen to answer differently, or how often."""
+    """Return where two sides were seen to answer differently, or how often."""
     told = [each.difference for each in record.comparisons if each.difference]
     checked = record.validation
     assert checked is not None
@@ -114,7 +114,7 @@ def reason(found: Comparison) -> str:
 
 
 def against(first: Record, record: Record) -> tuple[str, Span, str]:
-    """The ratio to the first record of its target, the outcome, and the reason where none is clear."""
+    """Return the ratio to the first record of its target, the outcome, and the reason where none is clear."""
     if record is first:
         return "", Span("first"), ""
     try:
@@ -125,7 +125,7 @@ def against(first: Record, record: Record) -> tuple[str, Span, str]:
 
 
 def observations(record: Record) -> str:
-    """The share of the step that writing observations took; empty where no phases are known."""
+    """Return the share of the step that writing observations took; empty if no phases are known."""
     share = step_shares(record).get(OBSERVATIONS) if record.phases else None
     return "" if share is None else percent(share)
 
@@ -140,7 +140,7 @@ SUBJECT = 40  # Characters of a subject
 
 
 def trend(records: Sequence[Record]) -> Sections:
-    """The newest against the first, a row a commit, then where the level changed."""
+    """Return the newest against the first, a row a commit, then where the level changed."""
     series = next(iter(histories(records)), None)
     changed = {series.points[each.index].commit: each for each in series.changes} if series else {}
     columns = (
@@ -176,7 +176,7 @@ def noise_words(first: Record) -> str:
 
 
 def row(first: Record, record: Record, change: Change | None) -> tuple[Words, ...]:
-    """One commit: what it is, its speed, and what is new about it."""
+    """Return one commit: what it is, its speed, and what is new about it."""
     ancestry, metric = record.code.get("ancestry"), record.metrics[ENV_STEPS_PER_S]
     date, subject = (ancestry["committed"][:10], ancestry["subject"]) if ancestry else ("", "")
     subject = subject if len(subject) <= SUBJECT else f"{subject[: SUBJECT - 1]}…"
@@ -216,7 +216,7 @@ def is_other(record: Record) -> bool:
 
 
 def change_words(series: Series, change: Change) -> str:
-    """A change of level: since which commit, by how much."""
+    """Return a change of level: since which commit, by how much."""
     commit = series.points[change.index].commit[:SHORT]
     return (
         f"since {commit} {change.ratio - 1:+.1%}: {speed(change.before)} before, {speed(change.after)} after "
@@ -225,7 +225,7 @@ def change_words(series: Series, change: Change) -> str:
 
 
 def summary(series: Series) -> str:
-    """What is read first: the last change of level, or why none can be told."""
+    """Return what is read first: the last change of level, or why none can be told."""
     if series.changes:
         return change_words(series, series.changes[-1])
     if series.missing:

@@ -47,14 +47,14 @@ MOST_HOT = 10
 
 
 def profiles(records: Sequence[Record], *, slow_steps: bool = False) -> Sections:
-    """One after another, then how the shares move from one to the next."""
+    """Return one after another, then how the shares move from one to the next."""
     each = (section for record in records for section in profile(record, slow_steps=slow_steps))
     moved = shifts(records)
     return (*each, *([Note(words=moved)] if moved else []))
 
 
 def profile(record: Record, *, slow_steps: bool = False) -> Sections:
-    """Where the time goes, what probes found, and how it stands to the previous one.
+    """Return where the time goes, what probes found, and how it stands to the previous one.
 
     The percentiles and the slowest steps take up a screen of their own: they come where they are asked for.
     """
@@ -65,7 +65,7 @@ def profile(record: Record, *, slow_steps: bool = False) -> Sections:
 
 
 def glance(record: Record) -> Sections:
-    """What it rests on, then where the time went and the speed, the last to leave a small screen."""
+    """Return what it rests on, then where the time went and the speed, the last to leave a small screen."""
     about = facts(*measured([record]), *(("previous", previous_line(each)) for each in record.comparisons))
     return title(record), about, breakdown(record), *hot(record), *games(record), clean(record)
 
@@ -87,7 +87,7 @@ def games(record: Record) -> Iterator[Facts]:
 
 
 def hot(record: Record) -> Iterator[Table]:
-    """The functions below the rows of the tree, where they were looked at."""
+    """Yield the functions below the rows of the tree, where they were looked at."""
     timed = {phase.path.rpartition("/")[2]: phase.share for phase in record.phases}
     for found in record.findings:
         for each in found.tables if found.probe == SAMPLES else ():
@@ -119,7 +119,7 @@ def clean(record: Record) -> Facts:
 
 
 def page(record: Record, pictures: Pictures | None = None, most: int | None = None) -> Page:
-    """All that is known, in its order; what a run has not is left out.
+    """Return all that is known, in its order; what a run has not is left out.
 
     Tables of probes have at most `most` rows, unless they are lines of code.
     """
@@ -212,7 +212,7 @@ def games_line(record: Record) -> str:
 
 
 def metric_line(record: Record, name: str, unit: str) -> str:
-    """A speed with its interval and spread."""
+    """Return a speed with its interval and spread."""
     metric = record.metrics.get(name)
     if metric is None:
         return ""
@@ -225,7 +225,7 @@ def spread_words(metric: Metric) -> str:
 
 
 def unaccounted(record: Record) -> str:
-    """What is in no phase, as a share of all."""
+    """Return what is in no phase, as a share of all."""
     wall_ns = next((phase.total_ns for phase in record.phases if "/" not in phase.path), 0)
     return percent((record.unaccounted_ns or 0) / wall_ns) if wall_ns else ""
 

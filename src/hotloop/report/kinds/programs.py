@@ -29,7 +29,7 @@ from hotloop.stats.summary import label, summarise
 
 
 def bench(record: Record) -> Sections:
-    """The command, what it is judged by, and what a run took."""
+    """Return the command, what it is judged by, and what a run took."""
     rows = [
         (heading(name), *cells(record, name, in_words))
         for name, in_words in measures(record)
@@ -45,7 +45,7 @@ def bench(record: Record) -> Sections:
 
 
 def measures(record: Record) -> list[tuple[str, str]]:
-    """Each metric that is shown, and how its values are written; what is judged comes first."""
+    """Return each metric that is shown, and how its values are written; what is judged comes first."""
     judged = record.method.headline.removeprefix("1/")
     printed = [] if judged == "runs_per_s" else [(judged, "number")]
     return [*printed, ("wall_ns", "time"), ("cpu_ns", "time"), ("rss_peak_bytes", "size")]
@@ -62,7 +62,7 @@ def cells(record: Record, name: str, kind: str) -> tuple[Words, ...]:
 
 
 def spread(values: tuple[float, ...]) -> Span:
-    """How much the runs varied."""
+    """Return how much the runs varied."""
     rounds = summarise(values)
     if rounds.cv is None:
         return Span("one run")
@@ -75,7 +75,7 @@ def written(value: float, kind: str) -> str:
 
 
 def measured(record: Record) -> Rows:
-    """What the numbers rest on."""
+    """Yield what the numbers rest on."""
     yield from origin(record)
     yield "method", method_line(record)
     for found in record.findings:
@@ -84,7 +84,7 @@ def measured(record: Record) -> Rows:
 
 
 def printed_line(rows: tuple[tuple[object, ...], ...]) -> str:
-    """How often the metric was printed, and how much of that was warm-up."""
+    """Return how often the metric was printed, and how much of that was warm-up."""
     values = sum(len(row[2]) for row in rows if isinstance(row[2], (list, tuple)))
     cut = sum(int(str(row[1])) for row in rows)
     return f"{count(values, 'value')} in {count(len(rows), 'run')}, {cut} of them cut as warm-up"
@@ -97,7 +97,7 @@ def method_line(record: Record) -> str:
 
 
 def compare(record: Record) -> Sections:
-    """Each side against A, the verdict first."""
+    """Return each side against A, the verdict first."""
     several = len(record.comparisons) > 1
     heads = (headline(each, chr(ord("B") + index)) for index, each in enumerate(record.comparisons))
     return (
@@ -112,7 +112,7 @@ def compare(record: Record) -> Sections:
 
 
 def headline(comparison: Comparison, letter: str) -> Note:
-    """The verdict of one side in a line."""
+    """Return the verdict of one side in a line."""
     words = verdict_words(comparison, letter)
     ratio = f": {ratio_words(comparison.ratio)} times as fast as A" if comparison.ratio else ""
     return Note(words=(*words, ratio))
@@ -139,7 +139,7 @@ def middle(metric: Metric | None, kind: str) -> str:
 
 
 def evidence(record: Record, comparison: Comparison, letter: str, *, several: bool) -> Rows:
-    """Why, how much noise there was, and what could have been seen."""
+    """Yield why, how much noise there was, and what could have been seen."""
     who = f"{letter}: " if several else ""
     yield "because", who + comparison.why
     if comparison.noise:
@@ -156,7 +156,7 @@ def evidence(record: Record, comparison: Comparison, letter: str, *, several: bo
 
 
 def profile(record: Record) -> Sections:
-    """Where the time of a program goes, at a glance."""
+    """Return where the time of a program goes, at a glance."""
     shown = [found for found in record.findings if found.probe != SAMPLES]
     tree = (spans(record),) if record.phases else ()
     rows = (("program", Span(record.target.name, strong=True)), *origin(record))
@@ -164,7 +164,7 @@ def profile(record: Record) -> Sections:
 
 
 def spans(record: Record) -> Section:
-    """The program's own spans, and what is in none."""
+    """Return the program's own spans, and what is in none."""
     tree = read_times(record.phases)
     if tree is None:
         return Note(words="no time was accounted for")
@@ -179,7 +179,7 @@ def spans(record: Record) -> Section:
 
 
 def ran(record: Record) -> Rows:
-    """What a run took, clean and watched."""
+    """Yield what a run took, clean and watched."""
     for which, title in (("", "clean run"), ("watched.", "watched")):
         wall, cpu, rss = (
             record.values.get(f"{which}{name}") for name in ("wall_ns", "cpu_ns", "rss_peak_bytes")
@@ -191,7 +191,7 @@ def ran(record: Record) -> Rows:
 
 
 def page(record: Record, pictures: Pictures | None = None, most: int | None = None) -> Page:
-    """All that is known of a program's profile, in its order."""
+    """Return all that is known of a program's profile, in its order."""
     told = (
         Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
         Chapter(title="Runs", sections=(facts(*ran(record)),), summary=True),

@@ -67,7 +67,7 @@ PARTS: Mapping[str, Callable[[Record], object]] = {
 
 
 def record_sections(record: Record) -> Sections:
-    """What a person is shown of a record, by its kind; else what all have in common."""
+    """Return what a person is shown of a record, by its kind; else what all have in common."""
     told = (PROGRAMS if is_program(record) else LOOPS).get(record.kind, in_common)
     about = PARTS.get(record.kind)
     return told(record) if about is None or about(record) else in_common(record)
@@ -82,13 +82,13 @@ PANELS: Mapping[str, Callable[[Record], tuple[Panel, ...]]] = {
 
 
 def record_panels(record: Record) -> tuple[Panel, ...]:
-    """What is drawn beside a record; nothing of most kinds."""
+    """Return what is drawn beside a record; nothing of most kinds."""
     drawn, about = PANELS.get(record.kind), PARTS.get(record.kind)
     return drawn(record) if drawn is not None and about is not None and about(record) else ()
 
 
 def is_program(record: Record) -> bool:
-    """Whether it is about whole programs; a comparison's own work may be its sides'."""
+    """Return whether it is about whole programs; a comparison's own work may be its sides'."""
     return bool(record.work.runs or any(each.b.work.runs for each in record.comparisons))
 
 

@@ -49,7 +49,7 @@ def run_text(record: Record) -> str:
 
 
 def run_page(record: Record) -> Page:
-    """All that is known of a run."""
+    """Return all that is known of a run."""
     when = f"{record.created[:16].replace('T', ' ')} UTC"
     chapters = (
         Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
@@ -116,7 +116,7 @@ def tree(record: Record) -> Sections:
 
 
 def others(record: Record) -> Iterator[Chapter]:
-    """What other threads did meanwhile, which is no part of the wall."""
+    """Yield what other threads did meanwhile, which is no part of the wall."""
     rows = [
         (
             phase.path.removeprefix(THREADS),

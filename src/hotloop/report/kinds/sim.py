@@ -50,7 +50,7 @@ MOST_AGENTS = 8  # That have rows of their own
 
 
 def sim(record: Record) -> Sections:
-    """What the episodes came to, what happened in them, and how long it took."""
+    """Return what the episodes came to, what happened in them, and how long it took."""
     tables = [each for found in record.findings if found.probe == ELO for each in found.tables]
     if tables:
         return title(record), ratings(tables[0]), facts(*standing(record))
@@ -133,7 +133,7 @@ def outcomes(record: Record) -> list[tuple[str, Span]]:
 
 
 def history(record: Record) -> list[tuple[str, str]]:
-    """What a world's history is about, as means over all steps, and why its episodes ended."""
+    """Return what a world's history is about, as means over all steps, and why its episodes ended."""
     means: dict[str, list[str]] = {}
     for name in (name for name in record.values if name.startswith(MEAN)):
         heading, _, label = name.removeprefix(MEAN).partition(".")
@@ -210,7 +210,7 @@ def share_line(record: Record, began: float | None) -> str:
 
 
 def split_line(record: Record) -> str:
-    """Where the time went; with threads their times add up to more than the wall's."""
+    """Return where the time went; with threads their times add up to more than the wall's."""
     parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
     whole = sum(parts.values()) or 1.0
     told: dict[str, list[str]] = {}
@@ -225,21 +225,21 @@ def split_line(record: Record) -> str:
 
 
 def step_line(record: Record) -> str:
-    """What one row's step took: in the network, and everything else."""
+    """Return what one row's step took: in the network, and everything else."""
     wall, steps = record.values["wall_ns"][0], record.work.env_steps
     forward = record.values.get(FORWARD, (0.0,))[0]
     return f"{took(forward / steps)} in a network, {took((wall - forward) / steps)} in all else"
 
 
 def spread_line(values: Sequence[float]) -> str:
-    """The mean of some numbers, and where the lowest and highest twentieth of them begin."""
+    """Return the mean of some numbers, and where the lowest and highest twentieth of them begin."""
     ordered = sorted(values)
     low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.05, 0.95))
     return f"mean {plain(fmean(ordered))}, p5 {plain(low)}, p95 {plain(high)}"
 
 
 def coverage(record: Record) -> tuple[Section, ...]:
-    """Every mechanic that fired, the most frequent first, and those that never did."""
+    """Return every mechanic that fired, the most frequent first, and those that never did."""
     counted = sorted(record.work.coverage.items(), key=lambda item: -item[1])
     if not counted:
         return ()
@@ -251,6 +251,6 @@ def coverage(record: Record) -> tuple[Section, ...]:
 
 
 def often(record: Record, times: int) -> tuple[str, str, str]:
-    """How often something happened: in all, an episode, an agent-step."""
+    """Return how often something happened: in all, an episode, an agent-step."""
     per_episode = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
     return f"{times:,}", per_episode, f"{1_000 * times / record.work.agent_steps:,.2f}"

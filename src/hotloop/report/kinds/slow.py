@@ -44,7 +44,7 @@ SAME_WAY = {
 
 
 def slow(record: Record) -> Sections:
-    """The percentiles and the slowest few, where there is anything to show."""
+    """Return the percentiles and the slowest few, where there is anything to show."""
     found = record.slow
     if found is None or not found.calls:
         return ()
@@ -53,7 +53,7 @@ def slow(record: Record) -> Sections:
 
 
 def in_a_line(record: Record) -> str:
-    """The slowest step, and how to see more of them; empty where none was looked at."""
+    """Return the slowest step, and how to see more of them; empty if none was looked at."""
     found = record.slow
     if found is None or not found.steps or not found.typical_ns:
         return ""
@@ -64,7 +64,7 @@ def in_a_line(record: Record) -> str:
 
 
 def chapters(record: Record) -> tuple[Chapter, ...]:
-    """All of it, as parts of a page."""
+    """Return all of it, as parts of a page."""
     found = record.slow
     if found is None or not found.calls:
         return ()
@@ -76,7 +76,7 @@ def chapters(record: Record) -> tuple[Chapter, ...]:
 
 
 def slowest(found: Slow, most: int | None = None, most_apart: int | None = None) -> Iterator[Section]:
-    """The slowest by kind, each with what is usual for it."""
+    """Yield the slowest by kind, each with what is usual for it."""
     usual, usual_reset = found.typical_ns, found.typical_reset_ns or found.typical_ns
     yield from of_kind("Slowest steps", found.steps[:most], usual)
     yield from of_kind("Slowest steps in which an episode began", found.resets[:most_apart], usual_reset)
@@ -90,7 +90,7 @@ def of_kind(title: str, steps: Sequence[SlowStep], usual_ns: float | None) -> It
 
 
 def spread_line(record: Record, found: Slow) -> str:
-    """What the percentiles are of, and how far they may be off."""
+    """Return what the percentiles are of, and how far they may be off."""
     return (
         f"µs of single calls, {count(found.calls, 'call')} of {count(num_envs(record), 'env')}; "
         f"off by at most {percent(found.relative_error)}; - where the calls are too few to say"
@@ -127,17 +127,17 @@ def slow_row(step: SlowStep, usual_ns: float | None) -> tuple[Words, ...]:
         times(step.wall_ns / usual_ns) if usual_ns else "-",
         str(step.resets) if len(step.phases) > 1 else "-",
         f"{took(step.gc_ns)} in {step.collections}" if step.collections else "",
-        blamed(step.phases, step.wall_ns) + put_off_words(step),
+        slow_env(step.phases, step.wall_ns) + put_off_words(step),
     )
 
 
 def put_off_words(step: SlowStep) -> str:
-    """That the system gave its core to somebody else, for which no code is to blame."""
+    """Say that the system gave its core to somebody else, for which no code is to blame."""
     return f", put off its core {count(step.put_off, 'time')}" if step.put_off else ""
 
 
-def blamed(phases: dict[str, int], wall_ns: int) -> str:
-    """The innermost phase that has half of a step or more, else the largest; with its share.
+def slow_env(phases: dict[str, int], wall_ns: int) -> str:
+    """Return the innermost phase that has half of a step or more, else the largest; with its share.
 
     One that holds others which have less is itself to blame: what it does beside them, or waits for.
     """
@@ -152,7 +152,7 @@ def blamed(phases: dict[str, int], wall_ns: int) -> str:
 
 
 def name_of(path: str) -> str:
-    """A phase by its own name; what is beside the step by the name a breakdown has for it."""
+    """Return a phase by its own name; what is beside the step by the name a breakdown has for it."""
     return {PYTHON: "Python and binding"}.get(path, path.rpartition("/")[2])
 
 
@@ -174,7 +174,7 @@ def about(found: Slow) -> Rows:
 
 
 def again(record: Record) -> Sections:
-    """What came of running a slow step again."""
+    """Return what came of running a slow step again."""
     found = record.again
     assert found is not None, "a replay says what came of it"
     name = Span(record.target.name, strong=True)

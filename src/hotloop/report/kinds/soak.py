@@ -48,7 +48,7 @@ FAR = 1e299  # What has no bound
 
 
 def soak(record: Record) -> Sections:
-    """The verdict in a line, a row a curve, and what it rests on."""
+    """Return the verdict in a line, a row a curve, and what it rests on."""
     found = record.soak
     assert found is not None
     columns = (*text_columns("what"), *number_columns("a minute", "99.99% interval", "in all"))
@@ -62,7 +62,7 @@ def soak(record: Record) -> Sections:
 
 
 def left_behind(found: Soak) -> Iterator[Section]:
-    """What new instances leave, which the soak made to compare with: no leak of the run, but theirs."""
+    """Yield what new instances leave, which the soak made to compare with: no leak of the run, but theirs."""
     told = tuple(
         f"{name_of(each)} {amount(each, each.growth)}: left by {count(found.fresh, 'new instance')}, "
         "made and closed to compare with, and not by steps"
@@ -74,7 +74,7 @@ def left_behind(found: Soak) -> Iterator[Section]:
 
 
 def headline(record: Record) -> Words:
-    """What rises, or that nothing does."""
+    """Return what rises, or that nothing does."""
     found = record.soak
     assert found is not None
     if not found.enough:
@@ -109,14 +109,14 @@ def name_of(each: Trend) -> str:
 
 
 def unit_of(each: Trend) -> str:
-    """What its curve is in, where the name does not say it."""
+    """Return what its curve is in, where the name does not say it."""
     if each.name.endswith("_bytes"):
         return ", bytes"
     return ", log of the ratio" if each.name == SLOWER or each.name.startswith(SLOWER_IN) else ""
 
 
 def amount(each: Trend, value: float) -> str:
-    """A rise in the unit of its curve."""
+    """Return a rise in the unit of its curve."""
     sign = "+" if value > 0 else ""
     if each.name == SLOWER or each.name.startswith(SLOWER_IN):
         return f"{expm1(min(value, 100.0)):+.2%}"
@@ -128,7 +128,7 @@ def amount(each: Trend, value: float) -> str:
 
 
 def method(record: Record) -> str:
-    """How long, how often, against what."""
+    """Return how long, how often, against what."""
     found = record.soak
     assert found is not None
     ended = f"; ended early: {found.ended}" if found.ended else ""
@@ -141,7 +141,7 @@ def method(record: Record) -> str:
 
 
 def panels(record: Record) -> tuple[Panel, ...]:
-    """Every curve in a panel of its own."""
+    """Return every curve in a panel of its own."""
     assert record.soak is not None
     return tuple(
         Panel(

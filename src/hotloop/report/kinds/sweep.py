@@ -48,7 +48,7 @@ Series = Mapping[str, Sequence[tuple[float, float]]]  # Name to its points (x, y
 
 
 def plot(series: Series, across: str, unit: str) -> Drawing:
-    """The points as letters in a field, with what each letter is."""
+    """Return the points as letters in a field, with what each letter is."""
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points]
     if not xs:
@@ -72,7 +72,7 @@ def plot(series: Series, across: str, unit: str) -> Drawing:
 
 
 def place(value: float, values: Sequence[float], cells: int) -> int:
-    """The cell of a value between the least and the greatest, by powers."""
+    """Return the cell of a value between the least and the greatest, by powers."""
     low, high = log10(min(values)), log10(max(values))
     share = (log10(value) - low) / (high - low) if high > low else 0.5
     return min(cells - 1, round(share * (cells - 1)))
@@ -93,7 +93,7 @@ LAWS: Mapping[str, str] = {
 
 
 def scale(record: Record) -> Sections:
-    """The points, the laws, what changes along the axes, and a plot of each."""
+    """Return the points, the laws, what changes along the axes, and a plot of each."""
     swept = record.sweep
     assert swept is not None
     told = answer_words(swept)
@@ -110,7 +110,7 @@ def scale(record: Record) -> Sections:
 
 
 def method(record: Record) -> str:
-    """How often what was measured."""
+    """Return how often what was measured."""
     assert record.sweep is not None
     cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
     return f"{cells}, {play_words(record)}; speeds are wall-clock time"
@@ -148,7 +148,7 @@ def growth_words(growth: Growth) -> str:
 
 
 def points(swept: Sweep, unit: str = "agent-steps/s") -> Section:
-    """One row a place."""
+    """Return one row a place."""
     phases = any(name.startswith(PHASE) for point in swept.points for name in point.values)
     runs = any(RUN_NS in point.values for point in swept.points)
     parts = named_parts(swept)
@@ -184,7 +184,7 @@ def row(point: Point, swept: Sweep, parts: Sequence[str], *, runs: bool) -> tupl
 
 
 def largest(point: Point) -> str:
-    """The phase that takes most, and its share."""
+    """Return the phase that takes most, and its share."""
     names = [name for name in point.values if name.startswith(PHASE)]
     if not names:
         return ""
@@ -193,7 +193,7 @@ def largest(point: Point) -> str:
 
 
 def laws(swept: Sweep) -> Iterator[Section]:
-    """What grows by which law."""
+    """Yield what grows by which law."""
     if not swept.growths:
         return
     columns = (*text_columns("of", "along"), *text_columns("grows as", "exponent", whole=True))
@@ -220,7 +220,7 @@ def name_of(metric: str) -> str:
 
 
 def changes(swept: Sweep) -> Iterator[Section]:
-    """Where phases overtake each other, how their shares move, and where more brings little."""
+    """Yield where phases overtake each other, how their shares move, and where more brings little."""
     told: list[Words] = [
         f"{each.riser} costs more than {each.fallen} from about {each.axis}={each.size:.3g} on "
         f"(between {each.low:g} and {each.high:g}){where(each.at)}"
@@ -236,7 +236,7 @@ def changes(swept: Sweep) -> Iterator[Section]:
 
 
 def share_words(axis: str, others: dict[str, str], line: Mapping[float, Point]) -> str:
-    """How the largest phase's share of all phases moves from the least size to the greatest."""
+    """Return how the largest phase's share of all phases moves from the least size to the greatest."""
     first, last = line[min(line)], line[max(line)]
     most = max(phases_of(line), key=lambda name: share(last, name))
     ends = f"{percent(share(first, most))} at {axis}={min(line):g} to {percent(share(last, most))}"
@@ -249,7 +249,7 @@ def where(at: Mapping[str, str]) -> str:
 
 
 def threads(swept: Sweep) -> Iterator[Section]:
-    """What threads bring, and what bounds them."""
+    """Yield what threads bring, and what bounds them."""
     if not swept.efficiencies:
         return
     columns = number_columns("threads", "times as fast", "efficiency", "CPU time of a step", "idle", "serial")
@@ -270,7 +270,7 @@ def threads(swept: Sweep) -> Iterator[Section]:
 
 
 def plots(swept: Sweep) -> Iterator[Section]:
-    """A plot of every line: the step, and the phases that are worth a law."""
+    """Yield a plot of every line: the step, and the phases that are worth a law."""
     for line in lines_of(swept):
         axis, others, _ = line
         drawn = {name_of(metric): pairs for metric, pairs in costs(line).items()}
@@ -280,7 +280,7 @@ def plots(swept: Sweep) -> Iterator[Section]:
 
 
 def costs(line: Line) -> Series:
-    """The medians of the step or the run, and of the phases, by size."""
+    """Return the medians of the step or the run, and of the phases, by size."""
     _, _, places = line
     whole = RUN_NS if any(RUN_NS in point.values for point in places.values()) else STEP_NS
     names = [whole] if whole == RUN_NS else [whole, *phases_of(places)]
@@ -295,7 +295,7 @@ def costs(line: Line) -> Series:
 
 
 def panels(record: Record) -> tuple[Panel, ...]:
-    """The same for pictures, with the laws as lines."""
+    """Return the same for pictures, with the laws as lines."""
     swept = record.sweep
     assert swept is not None
     return tuple(panel(swept, line) for line in lines_of(swept) if any(costs(line).values()))
@@ -327,7 +327,7 @@ MEANINGS = {
 
 
 def suite(ran: SuiteRan) -> Sections:
-    """The table of all items, then the failures and what is left to do."""
+    """Return the table of all items, then the failures and what is left to do."""
     rows = [(item.target, item.do, result(item), verdict(item)) for item in ran.items]
     columns = (
         *text_columns("target", "do", whole=True),
@@ -346,7 +346,7 @@ def suite(ran: SuiteRan) -> Sections:
 
 
 def result(item: Ran) -> Words:
-    """What an item found, in one cell."""
+    """Return what an item found, in one cell."""
     record = item.record
     if record is None:
         return "none"

@@ -179,7 +179,7 @@ def step_lines(record: Record) -> tuple[StepLine, ...]:
 
 
 def is_tree(record: Record) -> bool:
-    """Whether a profile is of a loop, rather than of the phases of a batch's step."""
+    """Return whether a profile is of a loop, rather than of the phases of a batch's step."""
     paths = [phase.path for phase in record.phases]
     return WALL in paths and STEP not in paths
 

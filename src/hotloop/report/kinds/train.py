@@ -22,7 +22,7 @@ COLUMNS: dict[str, Cell] = {
 
 
 def train(record: Record) -> Sections:
-    """What a run came to, and where its time went."""
+    """Return what a run came to, and where its time went."""
     times = account_of(record)
     stages = [(str(each.label), account_of(each)) for each in views(record)]
     trees = [section for name, part in stages if part for section in tree(part, name)]
@@ -45,7 +45,7 @@ def about(record: Record) -> Facts:
 
 
 def on_gpu(record: Record) -> Rows:
-    """How busy the GPU was, where the network was on one."""
+    """Yield how busy the GPU was, where the network was on one."""
     told = gpus(record.resources) if record.resources else ""
     if told:
         yield "GPU", told

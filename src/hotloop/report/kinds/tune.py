@@ -36,7 +36,7 @@ JOIN = " / "  # Between the values of axes that share one
 
 
 def tune(record: Record) -> Sections:
-    """The table, the map, the confirmation, what is learnt, and the line."""
+    """Return the table, the map, the confirmation, what is learnt, and the line."""
     found = record.tuning
     assert found is not None
     skipped = tuple(Span(f"skipped {words(each.at)}: {each.why}", "dim") for each in found.skipped)
@@ -58,7 +58,7 @@ def unit_of(record: Record) -> str:
 
 
 def gain(record: Record, found: Tuning) -> Iterator[Section]:
-    """The answer in a sentence: the winner, and how many times as fast it was in turns."""
+    """Yield the answer in a sentence: the winner, and how many times as fast it was in turns."""
     if record.comparisons:
         [compared] = record.comparisons
         faster = f", {ratio_words(compared.ratio)} times as fast as the present settings"
@@ -101,7 +101,7 @@ def row(each: Tried, found: Tuning, parts: Sequence[str]) -> tuple[Words, ...]:
 
 
 def heat(found: Tuning, unit: str) -> Iterator[Section]:
-    """The best speed of every pair of values of the first two axes, the darker the faster."""
+    """Yield the best speed of every pair of values of the first two axes, the darker the faster."""
     if len(found.axes) < 2:
         return
     (down, rows), (across, columns), *_ = found.axes.items()
@@ -133,7 +133,7 @@ def shaded(drawn: HeatMap) -> Section:
 
 
 def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
-    """What to use, what it may be relied on for, and whether it still learns."""
+    """Yield what to use, what it may be relied on for, and whether it still learns."""
     yield "winner", f"{words(found.winner)}, by the lower end of its interval"
     if found.kept:
         why = "the winner learns less" if found.learnt else "in turns the winner was slower"

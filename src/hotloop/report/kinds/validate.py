@@ -38,7 +38,7 @@ BROKEN_OFF = Span("broken off", "warn", strong=True)
 
 
 def validations(records: Sequence[Record]) -> Sections:
-    """One row a target, then what differs, how it was played, and the facts beside it."""
+    """Return one row a target, then what differs, how it was played, and the facts beside it."""
     columns = (
         *text_columns("target", "against"),
         *text_columns("", whole=True),
@@ -71,7 +71,7 @@ def validation_of(record: Record) -> Validation:
 
 
 def first_difference(record: Record) -> tuple[Section, ...]:
-    """The first difference, and how to see it again; nothing where there is none."""
+    """Return the first difference, and how to see it again; nothing if there is none."""
     checked = validation_of(record)
     if checked.difference is None:
         return ()
@@ -81,7 +81,7 @@ def first_difference(record: Record) -> tuple[Section, ...]:
 
 
 def place(found: Difference) -> Rows:
-    """Everything that is known of one place."""
+    """Yield everything that is known of one place."""
     when = f"{found.step}" + (", after a reset in the middle" if found.after_reset else "")
     yield "step", when if found.step else "0, the first reset"
     yield "env", "all" if found.env is None else str(found.env)
@@ -93,7 +93,7 @@ def place(found: Difference) -> Rows:
 
 
 def parts(record: Record) -> Table:
-    """What was played, and in which ways."""
+    """Return what was played, and in which ways."""
     columns = (
         *text_columns("tape"),
         *number_columns("envs", "threads", "steps of each", "comparisons"),
@@ -139,7 +139,7 @@ OWN = ("return", "length")  # Told in their own unit, too
 
 
 def statistical(records: Sequence[Record]) -> Sections:
-    """One part a target: the word, what was found, and what each kind of thing can still differ by."""
+    """Return one part a target: the word, what was found, and what each kind of thing can still differ by."""
     parts = [part for record in records for part in one(record)]
     return *parts, section.facts(*origin(records[0]))
 
@@ -159,7 +159,7 @@ def one(record: Record) -> tuple[Section, ...]:
 
 
 def differences(found: Statistical) -> tuple[Section, ...]:
-    """What differs, as it was seen in fresh pairs; nothing where nothing does."""
+    """Return what differs, as it was seen in fresh pairs; nothing if nothing does."""
     if not found.differences:
         return ()
     columns = (
@@ -197,7 +197,7 @@ def bound_row(group: Group) -> tuple[Words, ...]:
 
 
 def adoption(found: Adoption) -> Sections:
-    """The four steps with what is known of each, and what to run next."""
+    """Return the four steps with what is known of each, and what to run next."""
     title = Heading(words=(Span(found.candidate, strong=True), f"  against {found.reference}"))
     steps = Lines(lines=tuple(step(number, found.step) for number in range(1, len(STEPS) + 1)))
     command = Note(words=Span(f"run  {found.command}", strong=True))
@@ -218,7 +218,7 @@ def adoption(found: Adoption) -> Sections:
 
 
 def step(number: int, current: int) -> Span:
-    """One step: done, next, or to come; a last one that is passed over is kept."""
+    """Return one step: done, next, or to come; a last one that is passed over is kept."""
     name = f"{number}. {STEPS[number - 1]}"
     if number == current:
         return Span(f"  next  {name}", strong=True)

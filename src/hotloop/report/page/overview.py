@@ -31,7 +31,7 @@ STATES: dict[int, tuple[str, str]] = {
 
 
 def draw_overview(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
-    """The latest of every series in a row; `numbers` are what a click on a run opens."""
+    """Return the latest of every series in a row; `numbers` are what a click on a run opens."""
     if not records:
         return "<p>No record yet: <code>hotloop bench TARGET</code> makes one.</p>"
     by_id = {record.run_id: record for record in records}
@@ -60,7 +60,7 @@ def when(record: Record) -> str:
 
 
 def row(place: int, series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:
-    """One speed; a click opens its latest run, one on its line the plot at that place of the trend."""
+    """Return one speed; a click opens its latest run, one on its line the plot at that place of the trend."""
     latest = series.points[-1]
     record = records[latest.run_ids[-1]]
     metric = record.metrics[series.identity.metric]
@@ -92,7 +92,7 @@ def level(series: Series) -> str:
 
 
 def state(record: Record) -> tuple[str, str]:
-    """How it ended: the tone and the word."""
+    """Return how it ended: the tone and the word."""
     return ("warn", "interrupted") if record.partial else STATES.get(record.exit_code, ("bad", "broken off"))
 
 
@@ -106,7 +106,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def omitted(reasons: Sequence[str]) -> str:
-    """What is no record, and why."""
+    """Return what is no record, and why."""
     if not reasons:
         return ""
     told = html.draw(left_out(reasons))
@@ -128,11 +128,11 @@ class BudgetStatus:
     limit: float | None
     enforced: bool
     latest: Record | None  # What was held against it last
-    written: Budget | None  # As the project has it now; None where it has it no more
+    written: Budget | None  # As the project has it now; None if it has it no more
 
 
 def budget_states(budgets: Sequence[Budget], records: Iterable[Record]) -> list[BudgetStatus]:
-    """Those of the project in their order, then those that only records know."""
+    """Return those of the project in their order, then those that only records know."""
     latest = {record.held.name: (record, record.held) for record in records if record.held}
     written = [
         BudgetStatus(
@@ -162,7 +162,7 @@ def budget_states(budgets: Sequence[Budget], records: Iterable[Record]) -> list[
 
 
 def draw_budgets(found: Sequence[BudgetStatus], numbers: Mapping[str, int]) -> str:
-    """A row a budget; a click opens what was held against it last."""
+    """Return a row a budget; a click opens what was held against it last."""
     if not found:
         return ""
     heads, rows = "".join(f"<th>{head}</th>" for head in HEADS), list[str]()
@@ -174,17 +174,17 @@ def draw_budgets(found: Sequence[BudgetStatus], numbers: Mapping[str, int]) -> s
 
 
 def cells(each: BudgetStatus) -> Iterator[Words]:
-    """Its verdict and what that rests on; or that it waits for its first."""
+    """Yield its verdict and what that rests on; or that it waits for its first."""
     held = each.latest.held if each.latest else None
     if held:
-        yield from gate.cells(gate.Shown(name=each.name, held=held, record=each.latest))[1:]
+        yield from gate.cells(gate.GateView(name=each.name, held=held, record=each.latest))[1:]
         yield held.owner
     elif each.written:
         yield from (Span("not held yet", "dim"), "", "", gate.written(each.written), "", each.written.owner)
 
 
 def budget_levels(found: Iterable[BudgetStatus]) -> dict[Speed, list[Level]]:
-    """The line of every absolute limit: a floor is enforced, a target is hoped for."""
+    """Return the line of every absolute limit: a floor is enforced, a target is hoped for."""
     lines: dict[Speed, list[Level]] = {}
     for each in found:
         if each.limit is not None:
@@ -225,19 +225,19 @@ def draw_attention(looks: Sequence[Attention], numbers: Mapping[str, int]) -> st
 def find_attention(
     series: Iterable[Series], budgets: Iterable[BudgetStatus], records: Iterable[Record]
 ) -> list[Attention]:
-    """The gravest kind first: what answers wrongly, what is missed, what got slower."""
+    """Return the gravest kind first: what answers wrongly, what is missed, what got slower."""
     known = list(records)
     return [*endings(known), *missed(budgets), *unlike(known), *falls(series)]
 
 
 def latest(records: Iterable[Record]) -> Collection[Record]:
-    """The latest run of every command and target; budgets speak for themselves."""
+    """Return the latest run of every command and target; budgets speak for themselves."""
     found = {(each.kind, each.target.words, each.label): each for each in records if not each.held}
     return found.values()
 
 
 def unsure(records: Iterable[Record]) -> str:
-    """How many of the latest runs tell little; nothing where all are sound."""
+    """Return how many of the latest runs tell little; nothing if all are sound."""
     words = Counter(word for tone, word in map(state, latest(records)) if tone == "warn")
     told = ", ".join(f"{number:,} {word}" for word, number in words.items())
     return (
@@ -267,7 +267,7 @@ def missed(budgets: Iterable[BudgetStatus]) -> Iterator[Attention]:
         held = each.latest.held if each.latest else None
         if each.latest and held and each.enforced and held.standing != "met":
             word = gate.verdict(held)
-            told = text_of(gate.because(gate.Shown(name=each.name, held=held, record=each.latest)))
+            told = text_of(gate.because(gate.GateView(name=each.name, held=held, record=each.latest)))
             yield Attention(tone=word.tone, word=word.text, told=told, run_id=each.latest.run_id)
 
 

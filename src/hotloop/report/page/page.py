@@ -31,7 +31,7 @@ HEAD = '<!doctype html>\n<html lang="en"><head><meta name="generator" content="h
 
 
 def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
-    """The whole page; `events` is where a served one hears what is new."""
+    """Return the whole page; `events` is where a served one hears what is new."""
     numbers = {record.run_id: index for index, record in enumerate(shelf.records)}
     chapters = list(contents(shelf, numbers))
     links = "".join(f'<a href="#{name}">{name}</a>' for name, _ in chapters)
@@ -55,7 +55,7 @@ def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
 
 
 def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
-    """Every tab's name and body."""
+    """Yield every tab's name and body."""
     records = shelf.records
     series = histories(records, shelf.accepted)
     held = overview.budget_states(shelf.budgets, records)
@@ -75,7 +75,7 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
 
 
 def in_full(number: int, record: Record) -> str:
-    """A record as its command shows it, kept as text until somebody opens it."""
+    """Return a record as its command shows it, kept as text until somebody opens it."""
     sections = (*record_sections(record), *notices([record]))
     told = f"<h1>{escape(record.kind)} {escape(record.run_id)}</h1>{html.draw(sections)}"
     return f'<script type="text/plain" id="record-{number}">{harmless(told)}</script>'

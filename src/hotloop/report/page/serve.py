@@ -80,7 +80,7 @@ class Server(ThreadingHTTPServer):
             raise InputError(f"cannot listen on {self.host}:{port}: {error.strerror}; {remedy}") from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who goes away before the answer is told is not missed."""
+        """Ignore clients that disconnect before the response."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -139,7 +139,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(page)
 
     def is_ours(self) -> bool:
-        """Whether the request is for this address, and from a page of it where it is from a page.
+        """Return whether the request is for this address, and from a page of it where it is from a page.
 
         The name is checked too: another's name that leads here would make its pages ours.
         """
@@ -221,7 +221,7 @@ Window = Mapping[str, Any]
 
 
 def trainings(folder: Path) -> list[dict[str, Any]]:
-    """Every run that wrote lately: its title, its tree and its plots."""
+    """Return every run that wrote lately: its title, its tree and its plots."""
     now = utc_now().timestamp()
     logs = [path for path in folder.glob(LOGS) if now - path.stat().st_mtime < RUNNING_S]
     told = ((path, windows(path)) for path in sorted(logs))
@@ -229,7 +229,7 @@ def trainings(folder: Path) -> list[dict[str, Any]]:
 
 
 def windows(path: Path) -> list[Window]:
-    """The latest lines that are whole; a run that went on leaves out what it had beyond."""
+    """Return the latest lines that are whole; a run that went on leaves out what it had beyond."""
     found: list[Window] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
@@ -256,7 +256,7 @@ def training(name: str, found: Sequence[Window]) -> dict[str, Any]:
 
 
 def plots(found: Sequence[Window]) -> Iterator[tuple[str, Plot]]:
-    """What each shows, and its curves over the steps."""
+    """Yield what each shows, and its curves over the steps."""
     steps = tuple(float(each["steps"]) for each in found)
     for key, words in DRAWN.items():
         if any(key in each for each in found):
@@ -278,7 +278,7 @@ def number(value: Any) -> float | None:
 
 
 def tree(window: Window) -> Iterator[str]:
-    """Where the time of the last window went, the whole first."""
+    """Yield where the time of the last window went, the whole first."""
     for key, value in window.items():
         if key.startswith(TIME) and (told := number(value)) is not None:
             path = key.removeprefix(TIME)

@@ -26,7 +26,7 @@ class Entry:
     """A record and its file."""
 
     record: Record
-    path: Path | None = None  # None where it was read out of a file of another tool's
+    path: Path | None = None  # None if it was read out of a file of another tool's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Shelf:
 
 
 def read_shelf(folders: list[Path]) -> Shelf:
-    """All records below some folders; what is none is named and left out."""
+    """Return all records below some folders; what is none is named and left out."""
     entries: list[Entry] = []
     left_out: list[str] = []
     replays: list[files.Frames] = []
@@ -95,7 +95,7 @@ def fault_of(entry: Entry, shelf: Shelf, draw: Callable[[Shelf], object]) -> str
 
 
 def can_draw(shelf: Shelf, draw: Callable[[Shelf], object]) -> bool:
-    """Whether a shelf can be drawn at all."""
+    """Return whether a shelf can be drawn at all."""
     try:
         draw(shelf)
     except Exception:  # noqa: BLE001 - as above

@@ -40,13 +40,13 @@ CURVES = {
 
 
 def latest(records: Sequence[Record], wanted: Callable[[Record], bool]) -> list[Record]:
-    """The latest of every target that is wanted, by name."""
+    """Return the latest of every target that is wanted, by name."""
     found = {record.target.words: record for record in records if wanted(record)}
     return [found[name] for name in sorted(found)]
 
 
 def phases(records: Sequence[Record], numbers: Numbers) -> str:
-    """Where the time of every target goes: all at one glance, then each in full."""
+    """Return where the time of every target goes: all at one glance, then each in full."""
     found = latest(
         records, lambda record: bool(record.phases) and record.kind in ("profile", "bench", "train", "run")
     )
@@ -65,12 +65,12 @@ def phases(records: Sequence[Record], numbers: Numbers) -> str:
 
 
 def wide(picture: str) -> str:
-    """A picture that may be wider than a phone: it is moved sideways, and the page stays."""
+    """Return a picture that may be wider than a phone: it is moved sideways, and the page stays."""
     return f'<div class="wide">{picture}</div>'
 
 
 def shares(record: Record) -> dict[str, float]:
-    """The rows right below the whole, and what is left over."""
+    """Return the rows right below the whole, and what is left over."""
     tree = account_of(record) if record.kind in ("train", "run") else None
     if tree is None and is_tree(record):
         tree = loop_rows(record)
@@ -85,7 +85,7 @@ def shares(record: Record) -> dict[str, float]:
 
 
 def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
-    """Every comparison with its interval, the latest first."""
+    """Return every comparison with its interval, the latest first."""
     found = [
         (record, each)
         for record in reversed(records)
@@ -139,7 +139,7 @@ def flame_graphs(entries: Sequence[Entry]) -> str:
 
 
 def graphs(name: str, found: Sequence[tuple[Entry, Mapping[Stack, float]]]) -> Iterator[str]:
-    """The latest, and its difference from the one before."""
+    """Yield the latest, and its difference from the one before."""
     entry, seconds = found[-1]
     when = entry.record.created[:16].replace("T", " ")
     title = f"{name}, {when}: seconds on {machine_name(entry.record)}, a caller over what it calls"
@@ -169,7 +169,7 @@ def stacks_of(entry: Entry) -> Mapping[Stack, float] | None:
 
 
 def training(records: Sequence[Record], numbers: Numbers) -> str:
-    """Every run's curves over its windows, the latest first."""
+    """Return every run's curves over its windows, the latest first."""
     runs = [record for record in reversed(records) if record.kind in ("train", "run")]
     figures = [curve for record in runs[:40] for curve in curves(record, numbers)]
     if not figures:
@@ -179,7 +179,7 @@ def training(records: Sequence[Record], numbers: Numbers) -> str:
 
 
 def curves(record: Record, numbers: Numbers) -> Iterator[str]:
-    """What is known of each window, one plot a quantity."""
+    """Yield what is known of each window, one plot a quantity."""
     about = f"{record.label or record.created[:16].replace('T', ' ')}, {machine_line(record.machine)}"
     for name, words in CURVES.items():
         values = record.values.get(name, ())
@@ -193,7 +193,7 @@ def curves(record: Record, numbers: Numbers) -> Iterator[str]:
 
 
 def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
-    """Every record in a row, the latest first; rows are data until somebody comes near them."""
+    """Return every record in a row, the latest first; rows are data until somebody comes near them."""
     heads = "".join(
         f"<th>{name}</th>"
         for name in ("made", "kind", "target", "label", "ended", "spread", "commit", "machine")
@@ -209,7 +209,7 @@ def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
 
 
 def listed(record: Record, numbers: Numbers) -> tuple[int, str, tuple[str, ...]]:
-    """What a click opens, the tone of its verdict, and the cells."""
+    """Return what a click opens, the tone of its verdict, and the cells."""
     tone, word = state(record)
     metric = record.metrics.get(record.method.headline)
     cv = metric.cv if metric else None
@@ -259,7 +259,7 @@ NONE = "<p>No sweep yet: <code>hotloop scale TARGET agents=10,100</code> makes o
 
 
 def draw_sweeps(records: Sequence[Record], numbers: Numbers) -> str:
-    """Every sweep, its words above its plots."""
+    """Return every sweep, its words above its plots."""
     return "".join(part for kind in KINDS for part in of_kind(kind, records, numbers)) or NONE
 
 
@@ -272,7 +272,7 @@ def of_kind(kind: str, records: Sequence[Record], numbers: Numbers) -> Iterator[
 
 
 def without_drawings(sections: Sequence[Section]) -> Iterator[Section]:
-    """All but pictures of letters, and what stands above them: the page has plots."""
+    """Yield all but pictures of letters, and what stands above them: the page has plots."""
     for index, section in enumerate(sections):
         after = sections[index + 1] if index + 1 < len(sections) else None
         if not isinstance(section, Drawing) and not (
@@ -282,7 +282,7 @@ def without_drawings(sections: Sequence[Section]) -> Iterator[Section]:
 
 
 def plotted(panel: Panel, record: Record) -> str:
-    """A panel as a plot; what each curve is called is read below it."""
+    """Return a panel as a plot; what each curve is called is read below it."""
     about = f"by {panel.across}; {machine_line(record.machine)}"
     told = panel.curves[0].name if len(panel.curves) == 1 else ""
     return figure(plot_of(panel), panel.title, about, told)
@@ -312,7 +312,7 @@ def plot_of(panel: Panel) -> Plot:
 
 
 def law(curve: Drawn, across: Sequence[float], number: int, *, powers: bool) -> Curve:
-    """The law from its first point to its last, where it has a place on the axis."""
+    """Return the law from its first point to its last, where it has a place on the axis."""
     function, first, last = curve.law, curve.points[0][0], curve.points[-1][0]
     assert function is not None
 

@@ -10,7 +10,7 @@ from hotloop.judge.history import Series
 from hotloop.report.kinds.overview import change_words, summary
 
 MANY = 6  # Plots that one still finds by looking
-Value = float | None  # None where there is none
+Value = float | None  # None if there is none
 Kind = Literal["goal", "change", "accepted"]  # Of what is marked; the page has a colour for each
 
 
@@ -65,7 +65,7 @@ class Plot:
 
 
 def figure(plot: Plot, title: str, about: str, still: str = "", name: str = "") -> str:
-    """A plot under its title; `about` has unit and machine, `still` what is read while nobody points.
+    """Return a plot under its title; `about` has unit and machine, `still` what is read while nobody points.
 
     By its name, where it has one, an address leads to it.
     """
@@ -144,7 +144,7 @@ def plot_of(series: Series, budgets: Lines, numbers: Mapping[str, int]) -> Plot:
 
 
 def levels(series: Series) -> Iterator[Level]:
-    """The speed that was asked for last, and what could be relied on then."""
+    """Yield the speed that was asked for last, and what could be relied on then."""
     goal = next((point.goal for point in reversed(series.points) if point.goal), None)
     if goal and series.identity.metric == "env_steps_per_s":
         yield Level(y=goal.env_steps_per_s, label="target", kind="goal")
