@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
     from hotloop.lab.gate.gate import Profiles, Result, Row
     from hotloop.lab.gate.measure import GateContext
+    from hotloop.report.kinds.gate import GateView
     from hotloop.report.section import Section, Sections
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
