@@ -6,7 +6,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.progress import silent
 from hotloop.core.target import Target
 from hotloop.lab import seeds
-from hotloop.lab.cells import Here, Shelf, sweep
+from hotloop.lab.cells import CellCache, LocalExecutor, sweep
 from hotloop.lab.sim.sim import SimSettings
 
 
@@ -19,7 +19,7 @@ def test_every_seed_is_a_cell_of_its_own() -> None:
 
 def test_seeds_are_validated_as_cells() -> None:
     asked = {"amount": "16", "against": None, "mode": "bytes", "ignore": [], "policy": None}
-    found = sweep(seeds.validations_of(Target("grid/toy"), 2, **asked), Here())
+    found = sweep(seeds.validations_of(Target("grid/toy"), 2, **asked), LocalExecutor())
     assert [record.validation.mismatches for _, record in found.records if record.validation] == [0, 0]
 
 
@@ -31,8 +31,8 @@ def test_pieces_of_a_simulation_have_all_episodes_between_them() -> None:
 
 def test_a_simulation_in_pieces_is_one_record_and_the_same_twice(tmp_path: Path) -> None:
     target, asked = Target("grid/toy", {"num_envs": "64"}), SimSettings(episodes=130, steps=3)
-    made = seeds.sim(target, asked, Here(), Shelf(tmp_path))
-    again = seeds.sim(target, asked, Here())
+    made = seeds.sim(target, asked, LocalExecutor(), CellCache(tmp_path))
+    again = seeds.sim(target, asked, LocalExecutor())
     assert len(made.values["return_per_agent"]) == 130
     assert made.values["return_per_agent"] == again.values["return_per_agent"]
     assert (
@@ -40,7 +40,7 @@ def test_a_simulation_in_pieces_is_one_record_and_the_same_twice(tmp_path: Path)
         == again.work.env_steps
         == sum(
             each.work.env_steps
-            for _, each in sweep(seeds.sims_of(target, asked), Here(), Shelf(tmp_path)).records
+            for _, each in sweep(seeds.sims_of(target, asked), LocalExecutor(), CellCache(tmp_path)).records
         )
     )
     assert made.metrics["env_steps_per_s"].median == pytest.approx(

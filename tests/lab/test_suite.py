@@ -19,7 +19,7 @@ from hotloop.core.record.sweep import STEP_NS, Point, Sweep
 from hotloop.core.target import Target
 from hotloop.judge.sweep import conclude
 from hotloop.lab import suite
-from hotloop.lab.cells import Cell, Shelf, sweep
+from hotloop.lab.cells import Cell, CellCache, sweep
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.report import markdown
 from hotloop.report.kinds.sweep import largest_part
@@ -146,7 +146,7 @@ def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
     found = suite.find("mixed")
     cells = [suite.cell_of(item, FEW) for item in found.suite.items]
     failed = suite.died(cells[1], ExitReport(why="it was ended by SIGSEGV"), "boom")
-    told = suite.told(found, cells, sweep(cells, Interrupted(failed), Shelf(Path("shelf"))))
+    told = suite.told(found, cells, sweep(cells, Interrupted(failed), CellCache(Path("shelf"))))
     assert told.interrupted
     assert told.code == ExitCode.FAULT
     assert (len(told.items), told.asked) == (1, 4)

@@ -13,7 +13,7 @@ from hotloop.options.bench import BenchOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import SuiteRan
-    from hotloop.lab.cells import Done
+    from hotloop.lab.cells import CellResult
     from hotloop.lab.measure.rounds import Rounds
 
 
@@ -29,7 +29,7 @@ def run(name: str, rounds: "Rounds", options: BenchOptions) -> int:
     cells = [suites.cell_of(item, rounds) for item in found.suite.items]
     make_room(output)
 
-    def tell(done: "Done") -> None:
+    def tell(done: "CellResult") -> None:
         if done.record is not None and not done.kept:
             save(record_path(output, done.record), done.record.to_json())
         elif done.record is None:

@@ -13,8 +13,8 @@ from hotloop.core.errors import InputError, SetupError
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
-    from hotloop.lab.cells import Cell, Executor, Shelf
-    from hotloop.lab.scale.axes import Axes
+    from hotloop.lab.cells import Cell, CellCache, Executor
+    from hotloop.lab.scale import Axes
     from hotloop.report.charts import Panel
 
 ASK_S = 1_800
@@ -60,15 +60,15 @@ def swept(
     axes: "Axes",
     kind: str,
     cells: "Sequence[Cell]",
-    experiment: "Callable[[Progress, Shelf, Executor], Record]",
+    experiment: "Callable[[Progress, CellCache, Executor], Record]",
     *,
     on: str | None,
     resume: bool,
 ) -> "Record":
     """Run an experiment of many cells with a bar, their records on a shelf."""
-    from hotloop.lab.cells import FOLDER, Here, shelf_of
+    from hotloop.lab.cells import FOLDER, LocalExecutor, shelf_of
 
-    with executor(on, cells, Here(), timed=True) as (running, machines):
+    with executor(on, cells, LocalExecutor(), timed=True) as (running, machines):
         shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
         try:
             with bar(axes.target.name) as progress, stdout_kept_clean():

@@ -83,7 +83,7 @@ def function_of(name: str) -> Experiment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CellResult:
     """What became of a cell."""
 
     cell: Cell
@@ -97,30 +97,30 @@ class Done:
 class Executor(Protocol):
     """What runs cells, here or elsewhere."""
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         """Each cell once it is done, in whichever order; closing the iterator ends what is under way."""
 
 
-class Here:
+class LocalExecutor:
     """Runs cells in this process, one after another, so that each has the machine to itself."""
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         for index, cell in enumerate(cells):
-            yield done(cell, within(progress, index, len(cells)))
+            yield done(cell, offset_progress(progress, index, len(cells)))
 
 
-def done(cell: Cell, progress: Progress = silent) -> Done:
+def done(cell: Cell, progress: Progress = silent) -> CellResult:
     """Run a cell; one that its target refuses is told, and is no reason to leave out the others."""
     try:
-        return Done(cell=cell, record=cell.run(progress))
+        return CellResult(cell=cell, record=cell.run(progress))
     except HotloopError as error:
-        return Done(cell=cell, record=None, refused=str(error), code=error.exit_code)
+        return CellResult(cell=cell, record=None, refused=str(error), code=error.exit_code)
     except MemoryError:
         what = "it does not fit into this machine's memory"
-        return Done(cell=cell, record=None, refused=what, code=ExitCode.FAULT)
+        return CellResult(cell=cell, record=None, refused=what, code=ExitCode.FAULT)
 
 
-def within(progress: Progress, index: int, count: int) -> Progress:
+def offset_progress(progress: Progress, index: int, count: int) -> Progress:
     """The progress of one cell as a part of that of all."""
 
     def moved(at: int, total: int) -> None:
@@ -129,7 +129,7 @@ def within(progress: Progress, index: int, count: int) -> Progress:
     return moved
 
 
-class Shelf:
+class CellCache:
     """A folder of cells' records, by the cell's id; what another machine or commit left there is not ours."""
 
     def __init__(self, folder: Path, machines: Collection[str] | None = None) -> None:
@@ -164,7 +164,7 @@ class Shelf:
 
 def shelf_of(
     root: Path, kind: str, cells: Sequence[Cell], *, resume: bool, machines: Collection[str] | None = None
-) -> Shelf:
+) -> CellCache:
     """The shelf of a sweep: the latest one of the same cells where it is resumed, else a new one.
 
     Records of the machines with these fingerprints count; where none are given, of this one's.
@@ -177,15 +177,15 @@ def shelf_of(
             f"there is nothing to resume in {root}: no {kind} of these cells; leave out --resume"
         )
     if resume:
-        return Shelf(taken[-1], machines)
-    return Shelf(root / (f"{name}-{len(taken) + 1}" if taken else name), machines)
+        return CellCache(taken[-1], machines)
+    return CellCache(root / (f"{name}-{len(taken) + 1}" if taken else name), machines)
 
 
 @dataclass(slots=True, kw_only=True)
 class Swept:
     """What there is of a sweep."""
 
-    done: list[Done] = field(default_factory=list)
+    done: list[CellResult] = field(default_factory=list)
     interrupted: bool = False
 
     @property
@@ -193,18 +193,14 @@ class Swept:
         return [(each.cell, each.record) for each in self.done if each.record is not None]
 
     @property
-    def refused(self) -> list[Done]:
+    def refused(self) -> list[CellResult]:
         return [each for each in self.done if each.record is None]
 
 
-def run_again(done: Sequence[Done]) -> tuple[Notice, ...]:
+def run_again(done: Sequence[CellResult]) -> tuple[Notice, ...]:
     """What a record says of workers that were lost."""
     again = sum(each.tries > 1 for each in done)
     return (notice(Code.RUN_AGAIN, cells=again),) if again else ()
-
-
-def untold(_: Done) -> None:
-    """Tell nobody."""
 
 
 def never() -> bool:
@@ -215,9 +211,9 @@ def never() -> bool:
 def sweep(
     cells: Sequence[Cell],
     executor: Executor,
-    shelf: Shelf | None = None,
+    shelf: CellCache | None = None,
     progress: Progress = silent,
-    tell: Callable[[Done], None] = untold,
+    tell: Callable[[CellResult], None] = lambda _: None,
     over: Callable[[], bool] = never,
 ) -> Swept:
     """Run the cells that the shelf has no record of; each record is kept and told as it comes.
@@ -229,7 +225,7 @@ def sweep(
     for cell in cells:
         record = found[cell.id]
         if record is not None:
-            swept.done.append(Done(cell=cell, record=record, kept=True))
+            swept.done.append(CellResult(cell=cell, record=record, kept=True))
             tell(swept.done[-1])
     rest = [cell for cell in cells if found[cell.id] is None]
     try:

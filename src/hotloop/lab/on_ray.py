@@ -22,7 +22,7 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.machine import machine, need
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
-from hotloop.lab.cells import PARTS, Cell, Done, done
+from hotloop.lab.cells import PARTS, Cell, CellResult, done
 from hotloop.lab.suite import ProcessExecutor
 
 TRIES = 3  # Attempts per cell; a cell that keeps killing its worker is then refused
@@ -165,7 +165,7 @@ class OnRay:
     def fingerprints(self) -> frozenset[str]:
         return frozenset(node.fingerprint for node in self.nodes)
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         most = max(node.cores for node in self.nodes)
         waiting = deque(Task(cell=cell, node=None) for cell in cells if cores_of(cell) <= most)
         finished = 0
@@ -174,7 +174,7 @@ class OnRay:
                 finished += 1
                 why = f"it reserves {cores} cores and no machine of the cluster has more than {most}"
                 why = f"{why}: ask for fewer threads"
-                yield Done(cell=cell, record=None, refused=why, code=ExitCode.USAGE)
+                yield CellResult(cell=cell, record=None, refused=why, code=ExitCode.USAGE)
         try:
             while waiting or self.under_way:
                 self.send(waiting)
@@ -228,7 +228,7 @@ class OnRay:
         )
         self.under_way[self.asked(lambda: sent.remote(cell.to_json()))] = task
 
-    def fetched(self, waiting: deque[Task]) -> Iterator[Done]:
+    def fetched(self, waiting: deque[Task]) -> Iterator[CellResult]:
         """What has become of cells that ended; those that were lost wait again."""
         ready, _ = self.asked(lambda: self.ray.wait(list(self.under_way), num_returns=1, timeout=LOOK_S))
         for ref in ready:
@@ -249,16 +249,16 @@ class OnRay:
                 self.say(f"the worker of {task.cell.target.words} was lost: it is run again")
                 waiting.append(task)
 
-    def read(self, task: Task, text: str) -> Done:
+    def read(self, task: Task, text: str) -> CellResult:
         plain = json.loads(text)
         if plain["record"] is None:
             why, number = plain["refused"], ExitCode(plain["code"])
-            return Done(cell=task.cell, record=None, refused=why, code=number, tries=task.tries)
+            return CellResult(cell=task.cell, record=None, refused=why, code=number, tries=task.tries)
         record = Record.from_json(plain["record"])
         if self.carried and "project" in record.code:
             now = code(None, target=record.target.name)
             record = replace(record, code={**record.code, "project": now["project"]})
-        return Done(cell=task.cell, record=record, tries=task.tries)
+        return CellResult(cell=task.cell, record=record, tries=task.tries)
 
     def asked(self, what: Callable[[], Any]) -> Any:
         """What the cluster answers; a cluster that is gone is said in one line."""
@@ -284,5 +284,5 @@ def lost(ray: Any) -> tuple[type[Exception], ...]:
     return tuple(getattr(ray.exceptions, name) for name in (*names, *more))
 
 
-def refused(task: Task, why: str) -> Done:
-    return Done(cell=task.cell, record=None, refused=why, code=ExitCode.FAULT, tries=task.tries)
+def refused(task: Task, why: str) -> CellResult:
+    return CellResult(cell=task.cell, record=None, refused=why, code=ExitCode.FAULT, tries=task.tries)

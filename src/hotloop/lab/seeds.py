@@ -26,7 +26,7 @@ from hotloop.core.record.record import (
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab import soak as soaks
-from hotloop.lab.cells import Cell, Done, Executor, Shelf, run_again, sweep, untold
+from hotloop.lab.cells import Cell, CellCache, CellResult, Executor, run_again, sweep
 from hotloop.lab.measure.policy import TAPE
 from hotloop.lab.sim import foreign
 from hotloop.lab.sim import sim as sims
@@ -101,9 +101,9 @@ def sim(
     target: Target,
     asked: sims.SimSettings,
     executor: Executor,
-    shelf: Shelf | None = None,
+    shelf: CellCache | None = None,
     progress: Progress = silent,
-    tell: Callable[[Done], None] = untold,
+    tell: Callable[[CellResult], None] = lambda _: None,
 ) -> Record:
     """Play all pieces, and make one record of them; Ctrl-C leaves one of those that were played."""
     cells, begin = sims_of(target, asked), now_ns()
@@ -117,13 +117,13 @@ def sim(
     return judge(replace(made, partial=partial, notices=(*made.notices, *run_again(swept.done))))
 
 
-def refusal(refused: Sequence[Done]) -> HotloopError:
+def refusal(refused: Sequence[CellResult]) -> HotloopError:
     return InputError(f"no cell can be run: {refused[0].refused}")
 
 
 def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
     """One record of all pieces: episodes one after another, counts added, speeds over the whole time."""
-    from hotloop.lab.scale.scale import added
+    from hotloop.lab.scale import added
 
     now, first, work = utc_now(), pieces[0], added(pieces)
     names = dict.fromkeys(name for piece in pieces for name in piece.values)

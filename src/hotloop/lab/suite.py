@@ -20,13 +20,12 @@ from hotloop.core.project import Item, Suite
 from hotloop.core.record.record import Ran, Record, SuiteRan, read
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
-from hotloop.lab.cells import Cell, Done, Swept, within
+from hotloop.lab import scale as scaling
+from hotloop.lab.cells import Cell, CellResult, Swept, offset_progress
 from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.profile.profile import Asked, look
-from hotloop.lab.scale import axes
-from hotloop.lab.scale import scale as scaling
 from hotloop.options.scale import ScaleOptions
 
 SHIPPED = Path(__file__).with_name("suites.toml")
@@ -73,7 +72,7 @@ def profile(target: Target, progress: Progress = silent) -> Record:
 
 def scale(target: Target, progress: Progress = silent) -> Record:
     """How its cost grows along the keys that have several values."""
-    return scaling.scale(axes.read(target), ScaleOptions(target=target.name), progress)
+    return scaling.scale(scaling.read(target), ScaleOptions(target=target.name), progress)
 
 
 def compare(target: Target, progress: Progress = silent, *, against: str) -> Record:
@@ -93,11 +92,21 @@ def cell_of(item: Item, rounds: Rounds) -> Cell:
 def told(found: Found, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
     """What the items came to, in the order of the suite."""
     done = {each.cell.id: each for each in swept.done}
-    items = [
-        ran(item, done[cell.id])
-        for item, cell in zip(found.suite.items, cells, strict=True)
-        if cell.id in done
-    ]
+    items = []
+    for item, cell in zip(found.suite.items, cells, strict=True):
+        if cell.id not in done:
+            continue
+        result = done[cell.id]
+        ran = Ran(
+            do=item.do,
+            target=item.target.words,
+            against=item.against.words if item.against else None,
+            record=result.record,
+            refused=result.refused,
+            code=result.code if result.record is None else ExitCode(result.record.exit_code),
+            kept=result.kept,
+        )
+        items.append(ran)
     return SuiteRan(
         name=found.suite.name,
         created=utc_now().isoformat(timespec="seconds"),
@@ -107,34 +116,21 @@ def told(found: Found, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
     )
 
 
-def ran(item: Item, done: Done) -> Ran:
-    record = done.record
-    return Ran(
-        do=item.do,
-        target=item.target.words,
-        against=item.against.words if item.against else None,
-        record=record,
-        refused=done.refused,
-        code=done.code if record is None else ExitCode(record.exit_code),
-        kept=done.kept,
-    )
-
-
 class ProcessExecutor:
     """Runs cells one after another, each in a process of its own that may die without harm to the others."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         for index, cell in enumerate(cells):
-            moved = within(progress, index, len(cells))
+            moved = offset_progress(progress, index, len(cells))
             with tempfile.TemporaryDirectory(prefix="hotloop-") as place:
                 done = self.one(cell, Path(place), moved)
             moved(1, 1)
             yield done
 
-    def one(self, cell: Cell, place: Path, progress: Progress) -> Done:
+    def one(self, cell: Cell, place: Path, progress: Progress) -> CellResult:
         heard, result = ProgressListener(progress), place / "done.json"
         words = [*WORKER, cell.to_json(), str(result), str(self.folder)]
         ended = Supervisor(cell.target.name, words, Limits(step_s=STEP_S), heard).run()
@@ -142,7 +138,10 @@ class ProcessExecutor:
             if ended.interrupted:
                 raise KeyboardInterrupt
             return died(cell, ended, heard.printed_last)
-        done = read_done(cell, result)
+        plain = json.loads(result.read_text(encoding="utf-8"))
+        if plain["refused"]:
+            return refused(cell, plain["refused"], ExitCode(plain["code"]))
+        done = CellResult(cell=cell, record=read(place / "record.json"))
         if done.record is not None and done.record.partial and not ended.interrupted:
             return refused(cell, f"{cell.target.name} interrupted itself", ExitCode.USAGE)
         return done
@@ -164,14 +163,7 @@ class ProgressListener:
         self._progress(done, total)
 
 
-def read_done(cell: Cell, path: Path) -> Done:
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    if plain["refused"]:
-        return refused(cell, plain["refused"], ExitCode(plain["code"]))
-    return Done(cell=cell, record=read(path.with_name("record.json")))
-
-
-def died(cell: Cell, ended: ExitReport, last: str) -> Done:
+def died(cell: Cell, ended: ExitReport, last: str) -> CellResult:
     """An item that did not live to say what became of it: somebody's code ended it, or a fault of ours."""
     why = ended.why or "it ended without a word"
     if cell.target.is_foreign:
@@ -179,6 +171,6 @@ def died(cell: Cell, ended: ExitReport, last: str) -> Done:
     return refused(cell, f"{why}: {last}".removesuffix(": "), ExitCode.FAULT)
 
 
-def refused(cell: Cell, why: str, code: ExitCode) -> Done:
+def refused(cell: Cell, why: str, code: ExitCode) -> CellResult:
     line = "".join(each if each.isprintable() else "?" for each in " ".join(why.split()))
-    return Done(cell=cell, record=None, refused=line, code=code)
+    return CellResult(cell=cell, record=None, refused=line, code=code)

@@ -15,11 +15,10 @@ from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.sweep import share
-from hotloop.lab.cells import Cell, Shelf
+from hotloop.lab import scale as lab
+from hotloop.lab.cells import Cell, CellCache
 from hotloop.lab.measure import record, stepping
-from hotloop.lab.scale import scale as lab
-from hotloop.lab.scale.axes import read
-from hotloop.lab.scale.scale import cells_of, forecast, scale
+from hotloop.lab.scale import cells_of, forecast, read, scale
 from hotloop.options.scale import ScaleOptions
 
 MAKE = f"{Path(sized_target.__file__)}:make"
@@ -135,11 +134,11 @@ def test_ctrl_c_leaves_a_record_of_what_is_done_and_resume_goes_on(
         return run(cell, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Cell, "run", stopping)
-    stopped = scale(axes, SHORT, shelf=Shelf(tmp_path))
+    stopped = scale(axes, SHORT, shelf=CellCache(tmp_path))
     assert (stopped.partial, stopped.exit_code) == (True, 130)
     assert stopped.sweep is not None
     assert len(stopped.sweep.points) == 2
-    whole = scale(axes, SHORT, shelf=Shelf(tmp_path))
+    whole = scale(axes, SHORT, shelf=CellCache(tmp_path))
     assert not whole.partial
     assert len(ran) == 3 + 1
 

@@ -275,9 +275,9 @@ def test_a_models_forward_and_select_are_apart() -> None:
 
 def test_pieces_of_a_sim_make_one_record() -> None:
     from hotloop.lab import seeds
-    from hotloop.lab.cells import Here
+    from hotloop.lab.cells import LocalExecutor
 
-    record = seeds.sim(race(goal=4), SimSettings(episodes=40), Here())
+    record = seeds.sim(race(goal=4), SimSettings(episodes=40), LocalExecutor())
     assert record.values["contest.won"] == (1.0,) * 40
     assert record.method.rounds == 40
 

@@ -10,7 +10,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
-from hotloop.lab.cells import Cell, Done
+from hotloop.lab.cells import Cell, CellResult
 from hotloop.lab.tune.confirmation import confirm
 from hotloop.lab.tune.halving import Deadline
 from hotloop.options.tune import TuneOptions
@@ -38,10 +38,10 @@ class Answers:
     def __init__(self, *records: Record) -> None:
         self.records, self.budgets = iter(records), list[int]()
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         [cell] = cells
         self.budgets.append(cell.asked["budget_ns"])
-        yield Done(cell=cell, record=next(self.records))
+        yield CellResult(cell=cell, record=next(self.records))
 
 
 UNTOLD = concluded("cannot tell")

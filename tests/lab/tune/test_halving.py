@@ -9,10 +9,10 @@ from hotloop.core.progress import silent
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
-from hotloop.lab.cells import Here
-from hotloop.lab.scale.axes import Place
+from hotloop.lab.cells import LocalExecutor
+from hotloop.lab.scale import Place
 from hotloop.lab.tune.combinations import name_of, read
-from hotloop.lab.tune.halving import Sweeping, halve, update_s
+from hotloop.lab.tune.halving import RungRunner, halve, update_s
 from hotloop.options.tune import TuneOptions
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
@@ -77,7 +77,9 @@ def test_a_rung_that_the_time_was_too_short_for_lets_nobody_come_further() -> No
 
 def test_a_search_without_time_for_all_says_who_had_no_turn() -> None:
     axes = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2,3"]))
-    sweeping = Sweeping(axes, Here(), None, silent, over=lambda: True, options=TuneOptions(target=""))
+    sweeping = RungRunner(
+        axes, LocalExecutor(), None, silent, over=lambda: True, options=TuneOptions(target="")
+    )
     found = halve(axes.places, sweeping, 1, over=lambda: True)
     assert len(found) == 1
     assert found[0].rungs == 1
@@ -93,6 +95,8 @@ def test_a_combination_says_what_functions_take_that_were_named() -> None:
     keys = {"agents": "3", "train": "false", "buffer": "6,60"}
     maker = Path(__file__).parents[2] / "zoo/ecology.py"
     axes = read(Target(f"{maker}:make", keys, time=("Log.flush",)))
-    found = halve(axes.places, Sweeping(axes, Here(), None, silent, options=TuneOptions(target="")), 2)
+    found = halve(
+        axes.places, RungRunner(axes, LocalExecutor(), None, silent, options=TuneOptions(target="")), 2
+    )
     parts = {each.place.at["buffer"]: each.tried().parts for each in found}
     assert parts["6"]["Log.flush"] > parts["60"].get("Log.flush", 0.0)

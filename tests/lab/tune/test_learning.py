@@ -5,9 +5,9 @@ import pytest
 
 from hotloop.core.progress import Progress, silent
 from hotloop.core.target import Target
-from hotloop.lab.cells import Here
+from hotloop.lab.cells import LocalExecutor
 from hotloop.lab.training.sides import TrainSide
-from hotloop.lab.tune import learning as lab
+from hotloop.lab.tune import confirmation as lab
 from hotloop.lab.tune.halving import Deadline
 from hotloop.options.tune import TuneOptions
 
@@ -28,7 +28,7 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
     monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
     asked = TuneOptions(target="", learn_steps=100, seeds=3, learning_band=10)
-    found = lab.learn(present, chosen, asked, Here(), silent, said.append)
+    found = lab.learn(present, chosen, asked, LocalExecutor(), silent, said.append)
     assert found is not None
     assert (found.difference, len(found.present)) == (1.0, 3)
     assert (found.learned, found.margin) == (40.0, 4.0)
@@ -38,7 +38,7 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
     )
     assert line.endswith("is at most 10% less than the present settings learn")
     assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
-    assert lab.learn(chosen, chosen, asked, Here(), silent, said.append) is None
+    assert lab.learn(chosen, chosen, asked, LocalExecutor(), silent, said.append) is None
 
 
 def test_a_check_that_takes_twice_what_was_said_keeps_the_seeds_that_both_had(
@@ -52,7 +52,7 @@ def test_a_check_that_takes_twice_what_was_said_keeps_the_seeds_that_both_had(
     monkeypatch.setattr(lab, "is_same", lambda *_: False)
     monkeypatch.setattr(lab, "Deadline", lambda seconds: Deadline(seconds, lambda: next(clock)))
     one, other = (Target("t", {"train.a": value}) for value in "12")
-    found = lab.learn(one, other, TuneOptions(target="", learn_steps=1), Here(), silent, said.append)
+    found = lab.learn(one, other, TuneOptions(target="", learn_steps=1), LocalExecutor(), silent, said.append)
     assert found is not None
     assert len(found.present) == 4  # of six, said to take 12 s, at most 24, at 3 s a training
     assert said[1:] == ["learning check: its time was over after 4 of 6 seeds"]
@@ -64,7 +64,7 @@ def test_a_training_of_the_check_is_a_record_of_its_steps_and_of_the_returns_aft
     monkeypatch.setattr(TrainSide, "evaluate", lambda side: (1.0, 3.0) if side.updates else (0.5,))
     words = ["num_envs=2", "train.num_steps=4", "train.minibatch_size=64", "train.hidden=8,8"]
     cell = lab.learn_cell(Target.typed("grid/guard", words), env_steps=12, untrained=True)
-    [done] = Here().run([cell], silent)
+    [done] = LocalExecutor().run([cell], silent)
     assert done.record is not None, done.refused
     assert done.record.values[lab.RETURN] == (1.0, 3.0)
     assert done.record.values[lab.UNTRAINED] == (0.5,)

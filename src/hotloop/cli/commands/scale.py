@@ -10,11 +10,10 @@ from hotloop.options.scale import ScaleOptions
 
 def scale(options: ScaleOptions) -> int:
     """Measure every size, keep and show the record; returns its exit code."""
-    from hotloop.lab.scale import axes as reading
-    from hotloop.lab.scale import scale as lab
+    from hotloop.lab import scale as lab
 
     target = Target.typed(options.target, options.words)
-    axes = reading.read(reporting(target, options.phases, options.time), options.grid)
+    axes = lab.read(reporting(target, options.phases, options.time), options.grid)
     with bar("forecast") as progress, stdout_kept_clean():
         seconds = lab.forecast(axes, options, progress)
     sweeps.announce(len(axes.places) * options.repeats, seconds, yes=options.yes)

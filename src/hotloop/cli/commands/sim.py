@@ -114,11 +114,11 @@ def sim_on(target: Target, asked: "SimSettings", options: SimOptions) -> int:
     """Play the episodes in pieces, each with a seed of its own, wherever there is room."""
     from hotloop.lab import seeds
     from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import Here, shelf_of
+    from hotloop.lab.cells import LocalExecutor, shelf_of
 
     make_room(options.output)
     cells = seeds.sims_of(target, asked)
-    with sweeps.executor(options.on, cells, Here(), timed=False) as (executor, machines):
+    with sweeps.executor(options.on, cells, LocalExecutor(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "sim", cells, resume=options.resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             played = seeds.sim(target, asked, executor, shelf, progress)

@@ -33,10 +33,13 @@ def soak(options: SoakOptions) -> int:
 def soak_on(on: str, target: Target, options: SoakOptions) -> "Record":
     """Soak on another machine, which nothing else of ours is timed on meanwhile."""
     from hotloop.lab import seeds
-    from hotloop.lab.cells import Cell, Here, sweep
+    from hotloop.lab.cells import Cell, LocalExecutor, sweep
 
     cell = Cell(target=target, experiment=seeds.SOAK, asked={"options": options.to_plain()})
-    with sweeps.executor(on, [cell], Here(), timed=True) as (executor, _), bar(target.name) as progress:
+    with (
+        sweeps.executor(on, [cell], LocalExecutor(), timed=True) as (executor, _),
+        bar(target.name) as progress,
+    ):
         swept = sweep([cell], executor, None, progress)
     if not swept.records:
         raise KeyboardInterrupt if swept.interrupted else seeds.refusal(swept.refused)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget
     from hotloop.core.record.record import Record
     from hotloop.core.record.sweep import Tuning
-    from hotloop.lab.scale.axes import Axes
+    from hotloop.lab.scale import Axes
     from hotloop.lab.tune.programs import ProgramAxes
 
 
@@ -30,7 +30,7 @@ def tune(options: TuneOptions) -> int:
     """Search the combinations, keep and show the record and the floor; returns its exit code."""
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.combinations import read
-    from hotloop.lab.tune.halving import Sweeping
+    from hotloop.lab.tune.halving import RungRunner
 
     axes = read(reporting(Target.typed(options.target, options.words), options.phases, options.time))
     check_floor(options.write_floor, axes)
@@ -39,7 +39,7 @@ def tune(options: TuneOptions) -> int:
     record = sweeps.swept(
         axes,
         "tune",
-        [Sweeping.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
+        [RungRunner.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
             axes,
             options,
@@ -59,13 +59,13 @@ def tune(options: TuneOptions) -> int:
 
 def announced(axes: "Axes", options: AnyOptions) -> AnyOptions:
     """Say how long it takes, and at most, before it begins; the same with that bound."""
-    from hotloop.lab.tune import learning
+    from hotloop.lab.tune import confirmation
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.combinations import checked_present
 
     with stdout_kept_clean():
         seconds = lab.forecast(axes, options)
-        learning_s = learning.announced(checked_present(axes), options)
+        learning_s = confirmation.announced(checked_present(axes), options)
     longest = lab.LONGEST * seconds if options.at_most_s is None else options.at_most_s
     then = f"; then the learning check, about {sweeps.duration(learning_s)}" if learning_s else ""
     expected = seconds if options.at_most_s is None else min(seconds, options.at_most_s)
@@ -143,7 +143,7 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     from hotloop.lab.programs.metrics import parse
     from hotloop.lab.tune import programs
     from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.halving import Sweeping
+    from hotloop.lab.tune.halving import RungRunner
 
     axes = programs.read(program_of(words).words, options.present)
     metric_of(options)  # refused before anything is run
@@ -157,7 +157,7 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     record = sweeps.swept(
         axes,
         "tune",
-        [Sweeping.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
+        [RungRunner.cell_of(axes, place, 0, options.first_rounds, options) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
             axes, options, progress, executor=executor, shelf=shelf, say=remark
         ),

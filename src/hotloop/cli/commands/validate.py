@@ -84,7 +84,7 @@ def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
 def over_seeds(target: Target, amount: str, options: ValidateOptions) -> "list[Record]":
     """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
     from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import Here, shelf_of, sweep
+    from hotloop.lab.cells import LocalExecutor, shelf_of, sweep
     from hotloop.lab.seeds import refusal, validations_of
 
     output = options.output
@@ -95,7 +95,7 @@ def over_seeds(target: Target, amount: str, options: ValidateOptions) -> "list[R
     seeds = options.seeds or 1
     cells = [cell for each in targets_of(target) for cell in validations_of(each, seeds, **asked)]
     make_room(output)
-    with sweeps.executor(options.on, cells, Here(), timed=False) as (executor, machines):
+    with sweeps.executor(options.on, cells, LocalExecutor(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "validate", cells, resume=options.resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress)

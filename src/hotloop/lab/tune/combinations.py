@@ -8,9 +8,9 @@ from hotloop.core.record.metadata import Described
 from hotloop.core.record.sweep import Refused
 from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
+from hotloop.lab import scale as reading
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.scale import axes as reading
-from hotloop.lab.scale.axes import Axes, Place
+from hotloop.lab.scale import Axes, Place
 from hotloop.lab.training.settings import (
     MINIBATCH_SIZE,
     MINIBATCHES,
@@ -24,6 +24,7 @@ from hotloop.lab.tune import programs
 
 KIND = "tune"
 
+# What other trainers call it, to what it is called here
 ALIASES = {
     "num_workers": "threads",
     "n_envs": "num_envs",
@@ -32,10 +33,9 @@ ALIASES = {
     "batch_size": "train.minibatch_size",
     "n_epochs": "train.update_epochs",
 }
-"""What other trainers call it, to what it is called here."""
 
+# The second is what a training of foreign envs calls them
 WORKERS, FOREIGN_WORKERS = "num_workers", "workers"
-"""The second is what a training of foreign envs calls them."""
 
 
 def read(target: Target) -> Axes:

@@ -18,7 +18,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import PHASE, RSS, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
-from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
+from hotloop.lab.cells import Cell, CellCache, Executor, never, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
@@ -26,8 +26,7 @@ from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
-from hotloop.lab.scale.axes import Axes, Place
-from hotloop.lab.scale.scale import phases_of
+from hotloop.lab.scale import Axes, Place, phases_of
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
@@ -39,17 +38,14 @@ EXPERIMENT = f"{__name__}:measure"
 
 MOST_ROUNDS = 24
 
-TURN_NS = 20_000_000
-"""What a round of envs alone takes about; of a training it is an update."""
-
-WARM_UPDATES = 2
-"""Of a training, before its rounds."""
+TURN_NS = 20_000_000  # What a round of envs alone takes about; of a training it is an update
+WARM_UPDATES = 2  # Of a training, before its rounds
 
 LATE = "the time was over before its turn"
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class TuneCandidate:
     """What is known of a place so far."""
 
     place: Place
@@ -57,8 +53,7 @@ class Found:
     rungs: int = 0
     rss_bytes: float = 0.0
     latency_ns: float = 0.0
-    parts: dict[str, float] = field(default_factory=dict)
-    """The ns of an env-step in each named function."""
+    parts: dict[str, float] = field(default_factory=dict)  # The ns of an env-step in each named function
     record: Record | None = None
 
     def tried(self) -> Tried:
@@ -72,8 +67,8 @@ class Found:
         return replace(known, parts=self.parts)
 
 
+# Measures places in one rung, for so many rounds; by the name of the place
 Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
-"""Measures places in one rung, for so many rounds; by the name of the place."""
 
 
 def halve(
@@ -81,12 +76,12 @@ def halve(
     measure: Measures,
     rounds: int = FIRST_ROUNDS,
     over: Callable[[], bool] = never,
-) -> list[Found]:
+) -> list[TuneCandidate]:
     """Measure rung after rung until one is left, or two that had rounds enough, or the time is over.
 
     Of a later rung that the time was too short for nobody is said to have come further than the others.
     """
-    found = {name_of(place): Found(place=place) for place in places}
+    found = {name_of(place): TuneCandidate(place=place) for place in places}
     left, rung = list(found), 0
     while left:
         records = measure([found[name].place for name in left], rung, min(rounds << rung, MOST_ROUNDS))
@@ -101,7 +96,7 @@ def halve(
     return [each for each in found.values() if each.speeds]
 
 
-def note(found: Found, record: Record, rung: int) -> None:
+def note(found: TuneCandidate, record: Record, rung: int) -> None:
     found.speeds += record.values[record.method.headline]
     found.rungs, found.record = rung, record
     found.rss_bytes = median(record.values.get(RSS, (0.0,)))
@@ -110,14 +105,14 @@ def note(found: Found, record: Record, rung: int) -> None:
     found.parts = {name.removeprefix(PHASE): median(values) for name, values in named.items()}
 
 
-class Sweeping:
+class RungRunner:
     """Measures rungs as cells; a cell that its target refuses on the way is skipped."""
 
     def __init__(
         self,
         axes: Axes,
         executor: Executor,
-        shelf: Shelf | None,
+        shelf: CellCache | None,
         progress: Progress,
         over: Callable[[], bool] = never,
         *,

@@ -26,18 +26,16 @@ from hotloop.lab.programs import compare
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric, last_number, parse
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
-from hotloop.lab.scale.axes import Axes, Place, check_values
+from hotloop.lab.scale import Axes, Place, check_values
 
-VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")
-"""The values of a setting, as a shell would have them."""
+VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")  # The values of a setting, as a shell would have them
 
 SEED = "{seed}"
 
-USUAL_SEED = 1
-"""Of every run whose speed is measured."""
+USUAL_SEED = 1  # Of every run whose speed is measured
 
+# Runs of each combination in the first stage, where there are more places than a last stage has
 ROUNDS, FEW_PLACES = 3, 2
-"""Runs of each combination in the first stage, where there are more places than a last stage has."""
 
 EXPERIMENT, LEARNING = f"{__name__}:measure", f"{__name__}:learn_one"
 
@@ -47,13 +45,11 @@ class Slot:
     """A word of a command that has several values."""
 
     axis: str
-    at: int
-    """Which word it is."""
+    at: int  # Which word it is
     before: str
     after: str
     values: tuple[str, ...]
-    has_flag: bool
-    """Whether the word before it is its flag."""
+    has_flag: bool  # Whether the word before it is its flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +58,7 @@ class ProgramAxes(Axes):
 
     command: tuple[str, ...]
     slots: tuple[Slot, ...]
-    present: Target
-    """The command as it is run now."""
+    present: Target  # The command as it is run now
 
     def target_at(self, place: Place) -> Target:
         filled = list(self.command)

@@ -19,27 +19,24 @@ from hotloop.core.record.sweep import BENCH, TRAIN, Learnt, Tuning
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
-from hotloop.lab.cells import Executor, Here, Shelf
+from hotloop.lab.cells import CellCache, Executor, LocalExecutor
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.scale.axes import Axes
+from hotloop.lab.scale import Axes
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.tune import programs
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
-from hotloop.lab.tune.confirmation import confirm
-from hotloop.lab.tune.halving import Deadline, Sweeping, halve, update_s, updates_of
-from hotloop.lab.tune.learning import learn
+from hotloop.lab.tune.confirmation import confirm, learn
+from hotloop.lab.tune.halving import Deadline, RungRunner, halve, update_s, updates_of
 from hotloop.options.tune import SearchOptions
 from hotloop.stats.intervals import FEWEST
 
-CELL_S = 5.0
-"""What a cell of envs alone takes about, over all rungs."""
+CELL_S = 5.0  # What a cell of envs alone takes about, over all rungs
 
 
+# Of programs: three sides in the fewest rounds, after their warm-up, and as much again
 CONFIRMING_RUNS = 2 * (3 * FEWEST + 2)
-"""Of programs: three sides in the fewest rounds, after their warm-up, and as much again."""
 
-LONGEST = 2.0
-"""Times what is expected that search and confirmation may take, unless somebody says how long."""
+LONGEST = 2.0  # Times what is expected that search and confirmation may take, unless somebody says how long
 
 
 def confirming_s(axes: Axes, options: SearchOptions) -> float:
@@ -76,7 +73,7 @@ def tune(
     *,
     executor: Executor | None = None,
     learners: Executor | None = None,
-    shelf: Shelf | None = None,
+    shelf: CellCache | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
     """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next.
@@ -88,7 +85,7 @@ def tune(
     over = end.before(reserved_s(axes, options))
     places, skipped = sort(axes)
     present = checked_present(axes)
-    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over, options=options)
+    sweeping = RungRunner(axes, executor or LocalExecutor(), shelf, progress, over, options=options)
     found = halve(places, sweeping, options.first_rounds, over)
     if not found:
         raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
@@ -97,7 +94,7 @@ def tune(
     tried = choosing.mark_best([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
-    chosen, running = target_at(axes, best.place), executor or Here()
+    chosen, running = target_at(axes, best.place), executor or LocalExecutor()
     confirmed = confirm(present, chosen, options, running, progress, say, end)
     outcomes = {each.outcome for each in confirmed.comparisons} if confirmed else {"same"}
     keep = "slower" in outcomes

@@ -5,28 +5,32 @@ twice does the same work; only a call that takes long makes them ten times fewer
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import product
 from statistics import fmean, median
-from typing import Any
+from typing import Any, get_origin
 
+from hotloop.core import registry
 from hotloop.core.clock import now_ns, utc_now
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import CPU_SHARE, Record, run_id
 from hotloop.core.record.sweep import CPU_NS, PHASE, RSS, RUN_NS, STEP_NS, TIMED_NS, Point, Refused, Sweep
+from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import timed
+from hotloop.envs.spec import BatchSettings
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.sweep import conclude
-from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
+from hotloop.lab.cells import Cell, CellCache, CellResult, Executor, LocalExecutor, run_again, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
@@ -38,8 +42,142 @@ from hotloop.lab.measure.stepping import no_collection, play
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.measure.work import describe_validation
-from hotloop.lab.scale.axes import Axes, Place
+from hotloop.lab.training import settings as training
 from hotloop.options.scale import ScaleOptions
+
+STEPS = "steps"  # The axis that is the length of a run, and no key of the target
+
+ALIASES = {"envs": "num_envs"}
+
+# The classic ones, for whatever has such keys; a world may have its own of the same name, and more
+GRIDS: Mapping[str, Mapping[str, str]] = {
+    "agents": {"agents": "10,20,50,100,200,500,1000"},
+    "steps": {STEPS: "100,200,500,1000,2000,5000"},
+    "envs": {"num_envs": "50,100,200,300,400,500"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One place on the axes."""
+
+    at: dict[str, str]  # Axis to value
+    keys: dict[str, str]  # What the target is given for it
+
+    @property
+    def steps(self) -> int | None:
+        """How long a run is, where that is an axis."""
+        return int(self.at[STEPS]) if STEPS in self.at else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """The places of a sweep."""
+
+    target: Target  # With the keys that stay the same
+    values: dict[str, tuple[str, ...]]  # Axis to its values, in the order they were given
+    places: tuple[Place, ...]
+
+    def target_at(self, place: Place) -> Target:
+        return self.target.with_keys(place.keys)
+
+    @property
+    def words(self) -> str:
+        """As they would be typed."""
+        return " ".join(f"{axis}={','.join(values)}" for axis, values in self.values.items())
+
+
+Rows = Mapping[str, Mapping[str, str]]  # The sizes of an axis, each to the keys that make it
+
+
+def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axes:
+    """Part a target's keys into those of one value and axes; refuses a target without an axis."""
+    single, several = parted(target)
+    rows = dict[str, Rows]() if grid is None else dict([grid_of(target, grid)])
+    rows |= {axis: plain_rows(axis, values) for axis, values in several.items()}
+    if not rows:
+        grids = ", or --grid NAME" if kind == "scale" else ""
+        raise InputError(
+            f"{kind} needs an axis: a key with several values, such as agents=10,100,1000{grids}"
+        )
+    check_values({axis: tuple(sizes) for axis, sizes in rows.items()})
+    return Axes(
+        target=replace(target, keys=single),
+        values={axis: tuple(sizes) for axis, sizes in rows.items()},
+        places=tuple(places_of(rows)),
+    )
+
+
+def plain_rows(axis: str, values: Sequence[str]) -> Rows:
+    """The sizes of an axis that is a key, or the length of a run."""
+    return {value: {} if axis == STEPS else {axis: value} for value in values}
+
+
+def grid_of(target: Target, grid: str) -> tuple[str, Rows]:
+    """A grid by its name: a world's own, or a classic one; the name of its axis, and its sizes."""
+    own = {} if target.is_foreign else registry.find(target.name).world.sizes
+    if grid in own:
+        sizes = own[grid].items()
+        return grid, {f"{size:g}": {key: str(value) for key, value in keys.items()} for size, keys in sizes}
+    if grid in GRIDS:
+        [(axis, values)] = GRIDS[grid].items()
+        return axis, plain_rows(axis, values.split(","))
+    there = list(dict.fromkeys([*GRIDS, *own]))
+    raise unknown("grid", grid, there, f"{target.name} has {', '.join(there)}")
+
+
+def parted(target: Target) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Keys of one value, and axes."""
+    single, several = dict[str, Any](), dict[str, tuple[str, ...]]()
+    lists = keys_of_lists(target)
+    for key, value in target.keys.items():
+        name = ALIASES.get(key, key)
+        if isinstance(value, str) and "," in value and name not in lists:
+            several[name] = tuple(word.strip() for word in value.split(","))
+        elif name == STEPS and not has_key(target, STEPS):
+            several[name] = (str(value),)
+        else:
+            single[name] = value
+    return single, several
+
+
+def keys_of_lists(target: Target) -> set[str]:
+    """Keys whose one value has commas in it, which cannot be axes."""
+    theirs = {info.name for info in infos_of(target) if get_origin(info.annotation) is tuple}
+    return theirs | training.keys_of_lists()
+
+
+def has_key(target: Target, name: str) -> bool:
+    return any(info.name == name for info in infos_of(target))
+
+
+def infos_of(target: Target) -> list[Any]:
+    """What is declared of a target's keys; nothing of somebody else's."""
+    if target.is_foreign:
+        return []
+    return [*describe(registry.find(target.name).world.parameters), *describe(BatchSettings)]
+
+
+def check_values(several: Mapping[str, Sequence[str]]) -> None:
+    """Refuse axes of one value, of an empty one, or of no length."""
+    for axis, values in several.items():
+        if len(values) < 2:
+            raise InputError(f"{axis}={values[0]} is one value: an axis needs several, as {axis}=10,100,1000")
+        if "" in values:
+            raise InputError(f"{axis}={','.join(values)}: a value is empty; take out a comma")
+    for word in several.get(STEPS, ()):
+        if not word.isdecimal() or int(word) < 1:
+            raise InputError(f"steps={word} does not fit: expected a length of at least 1")
+
+
+def places_of(rows: Mapping[str, Rows]) -> Iterator[Place]:
+    for values in product(*rows.values()):
+        at = dict(zip(rows, values, strict=True))
+        keys = dict[str, str]()
+        for axis, value in at.items():
+            keys |= rows[axis][value]
+        yield Place(at=at, keys=keys)
+
 
 KIND = "scale"
 
@@ -47,7 +185,6 @@ EXPERIMENT = f"{__name__}:measure"
 
 ROUNDS = 5  # Of a cell; it gives their median
 WHOLE = "step"  # What the whole of a step is called beside its phases
-
 TRIED = 3  # Calls that tell how long one takes
 BOX_NS = 300_000_000  # What a round may take; else it has ten times fewer calls
 TURNS = 40  # In which phases are looked at: short, so that most end before the core is given to somebody else
@@ -86,20 +223,20 @@ def scale(
     progress: Progress = silent,
     *,
     executor: Executor | None = None,
-    shelf: Shelf | None = None,
-    tell: Callable[[Done], None] = untold,
+    shelf: CellCache | None = None,
+    tell: Callable[[CellResult], None] = lambda _: None,
 ) -> Record:
     """Measure every place and say by which laws it grows; Ctrl-C leaves a record of the cells there were."""
     now = utc_now()
-    so_far = list[Done]()
+    so_far = list[CellResult]()
 
-    def told(each: Done) -> None:
+    def told(each: CellResult) -> None:
         so_far.append(each)
         if each.record is not None:
             lifeline.offer(lambda: record_of(axes, options, now, so_far, partial=True))
         tell(each)
 
-    swept = sweep(cells_of(axes, options), executor or Here(), shelf, progress, told)
+    swept = sweep(cells_of(axes, options), executor or LocalExecutor(), shelf, progress, told)
     if not swept.records:
         if swept.interrupted:
             raise KeyboardInterrupt
@@ -108,7 +245,7 @@ def scale(
 
 
 def record_of(
-    axes: Axes, options: ScaleOptions, now: datetime, done: Sequence[Done], *, partial: bool
+    axes: Axes, options: ScaleOptions, now: datetime, done: Sequence[CellResult], *, partial: bool
 ) -> Record:
     """One record of all cells, made from the first and what all of them found."""
     records = [(each.cell, each.record) for each in done if each.record is not None]
@@ -173,7 +310,7 @@ def uncalled(target: Target, points: Sequence[Point]) -> list[Notice]:
     return [notice(Code.NEVER_CALLED, function=name) for name in names if f"{PHASE}{name}" not in called]
 
 
-def refusals(axes: Axes, done: Sequence[Done]) -> list[Refused]:
+def refusals(axes: Axes, done: Sequence[CellResult]) -> list[Refused]:
     """Each refused place once."""
     refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}
     return [Refused(at=each.cell.asked["at"], why=each.refused) for each in refused.values()]
