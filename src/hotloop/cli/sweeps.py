@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
     from hotloop.lab.cells import Cell, CellCache, Executor
-    from hotloop.lab.scale import Axes
+    from hotloop.lab.scale.scale import Axes
     from hotloop.report.charts import Panel
 
 ASK_S = 1_800

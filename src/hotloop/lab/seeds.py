@@ -123,7 +123,7 @@ def refusal(refused: Sequence[CellResult]) -> HotloopError:
 
 def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
     """One record of all pieces: episodes one after another, counts added, speeds over the whole time."""
-    from hotloop.lab.scale import added
+    from hotloop.lab.scale.scale import added
 
     now, first, work = utc_now(), pieces[0], added(pieces)
     names = dict.fromkeys(name for piece in pieces for name in piece.values)

@@ -20,12 +20,12 @@ from hotloop.core.project import Item, Suite
 from hotloop.core.record.record import Ran, Record, SuiteRan, read
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
-from hotloop.lab import scale as scaling
 from hotloop.lab.cells import Cell, CellResult, Swept, offset_progress
 from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.profile.profile import Asked, look
+from hotloop.lab.scale import scale as scaling
 from hotloop.options.scale import ScaleOptions
 
 SHIPPED = Path(__file__).with_name("suites.toml")

@@ -10,7 +10,7 @@ from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import LocalExecutor
-from hotloop.lab.scale import Place
+from hotloop.lab.scale.scale import Place
 from hotloop.lab.tune.combinations import name_of, read
 from hotloop.lab.tune.halving import RungRunner, halve, update_s
 from hotloop.options.tune import TuneOptions

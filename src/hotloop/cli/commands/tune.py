@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget
     from hotloop.core.record.record import Record
     from hotloop.core.record.sweep import Tuning
-    from hotloop.lab.scale import Axes
+    from hotloop.lab.scale.scale import Axes
     from hotloop.lab.tune.programs import ProgramAxes
 
 

@@ -8,9 +8,9 @@ from hotloop.core.record.metadata import Described
 from hotloop.core.record.sweep import Refused
 from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
-from hotloop.lab import scale as reading
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.scale import Axes, Place
+from hotloop.lab.scale import scale as reading
+from hotloop.lab.scale.scale import Axes, Place
 from hotloop.lab.training.settings import (
     MINIBATCH_SIZE,
     MINIBATCHES,

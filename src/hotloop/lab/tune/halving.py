@@ -26,7 +26,7 @@ from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
-from hotloop.lab.scale import Axes, Place, phases_of
+from hotloop.lab.scale.scale import Axes, Place, phases_of
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed

@@ -26,7 +26,7 @@ from hotloop.lab.programs import compare
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric, last_number, parse
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
-from hotloop.lab.scale import Axes, Place, check_values
+from hotloop.lab.scale.scale import Axes, Place, check_values
 
 VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")  # The values of a setting, as a shell would have them
 

@@ -21,7 +21,7 @@ from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.cells import CellCache, Executor, LocalExecutor
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.scale import Axes
+from hotloop.lab.scale.scale import Axes
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.tune import programs
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
