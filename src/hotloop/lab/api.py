@@ -26,9 +26,8 @@ from hotloop.lab.profile.probes import choose
 from hotloop.lab.profile.profile import Asked, Extras, look
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.validate import validate as validating
-from hotloop.lab.validate.equal import closeness_of
-from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of
+from hotloop.options.validate import ValidateOptions
 
 
 def profile(  # noqa: PLR0913 - one argument a flag of the command
@@ -215,9 +214,10 @@ def validate(
     Both are what `compare` takes; a preset of ours has a reference of its own. `scale` is `smoke`, `soak` or
     a number of env-steps. What differs is named in the record; no bundle is kept.
     """
+    target = target_of(candidate, given)
+    options = ValidateOptions(target=target.name, words=[str(scale)], mode=mode, ignore=[*ignore])
     reference = (
         None if against is None else against if isinstance(against, str) else target_of(against, {}).words
     )
-    match = match_of(target_of(candidate, given), reference)
-    way = Way(closeness=closeness_of(mode), ignore=tuple(ignore))
-    return validating.validate(match, validating.asked_for(str(scale), match.against, way))[0]
+    match = match_of(target, reference)
+    return validating.validate(match, options)[0]

@@ -31,10 +31,9 @@ from hotloop.lab.measure.policy import TAPE
 from hotloop.lab.sim import foreign
 from hotloop.lab.sim import sim as sims
 from hotloop.lab.validate import validate as validating
-from hotloop.lab.validate.equal import closeness_of
-from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of, rivals
 from hotloop.options.soak import SoakOptions
+from hotloop.options.validate import ValidateOptions
 from hotloop.stats.summary import with_metrics
 
 SEED = 42  # The first, where none is given
@@ -65,9 +64,9 @@ def validate_one(target: Target, progress: Progress = silent, **asked: Any) -> R
     if against is not None and against not in (*rivals(), "reference", "cuda") and " " in against:
         against = f"{against} seed={target.keys['seed']}"
     match = match_of(target, against)
-    way = Way(closeness=closeness_of(asked["mode"]), ignore=tuple(asked["ignore"]))
-    how = validating.asked_for(asked["amount"], match.against, way)
-    return validating.validate(match, replace(how, policy=asked["policy"]), progress)[0]
+    given = {name: asked[name] for name in ("mode", "ignore", "policy")}
+    options = ValidateOptions(target=target.name, words=[asked["amount"]], **given)
+    return validating.validate(match, options, progress)[0]
 
 
 def soak_one(target: Target, progress: Progress = silent, *, options: dict[str, Any]) -> Record:

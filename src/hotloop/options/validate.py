@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from hotloop.core.errors import InputError
 from hotloop.options.compare import BUDGET_S, MOST_S
 from hotloop.options.option import Options, Rule, argument, needs, option
 from hotloop.options.shared import (
@@ -16,7 +17,9 @@ from hotloop.options.shared import (
     trust_option,
 )
 
-AMOUNT = "smoke"
+SMOKE, SOAK = "smoke", "soak"
+
+AMOUNT = SMOKE
 """About a minute."""
 
 TRANSFER_STEPS = 30_000
@@ -128,3 +131,25 @@ class ValidateOptions(Options):
     resume: bool = resume_option()
     output: Path = output_option()
     json: bool = json_option()
+
+    def __post_init__(self) -> None:
+        """Refuse words that do not say how much."""
+        Options.__post_init__(self)
+        _ = self.amount
+
+    @property
+    def amount(self) -> str:
+        """Return smoke, soak or a number: of env-steps, or of episodes where distributions are compared."""
+        amounts = [word for word in self.words or () if "=" not in word]
+        if len(amounts) > 1:
+            raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
+        amount = amounts[0] if amounts else AMOUNT
+        if amount not in (SMOKE, SOAK) and not (amount.isdecimal() and int(amount) > 0):
+            number = "a number of episodes" if self.statistical else "a number of steps, such as 5000"
+            raise InputError(f"{amount} does not say how much: expected smoke, soak or {number}")
+        return amount
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the words that are parameters of the target."""
+        return [word for word in self.words or () if "=" in word]

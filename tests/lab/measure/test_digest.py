@@ -18,10 +18,9 @@ from hotloop.lab.bench import bench
 from hotloop.lab.measure import digest
 from hotloop.lab.measure.digest import MARKS, play_digest
 from hotloop.lab.measure.rounds import Rounds
-from hotloop.lab.validate.equal import EXACT
-from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of
-from hotloop.lab.validate.validate import Asked, validate
+from hotloop.lab.validate.validate import validate
+from hotloop.options.validate import ValidateOptions
 from hotloop.report.kinds.overview import overview
 from hotloop.report.page import overview as page
 
@@ -117,7 +116,7 @@ def number() -> int:
 
 def validated() -> Record:
     match = match_of(Target(NAME), NAME)
-    return validate(match, Asked(steps=50, way=Way(closeness=EXACT)))[0]
+    return validate(match, ValidateOptions(target=match.candidate.name, words=["50"]))[0]
 
 
 def test_bench_and_validate_record_the_same_digest() -> None:

@@ -10,10 +10,9 @@ from hotloop.core.target import Target
 from hotloop.envs import env_by_env
 from hotloop.envs.open import open_target
 from hotloop.lab.validate import bundle
-from hotloop.lab.validate.equal import EXACT
-from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import aligned, match_of
-from hotloop.lab.validate.validate import Asked, again, validate
+from hotloop.lab.validate.validate import again, validate
+from hotloop.options.validate import ValidateOptions
 
 ZOO = Path(__file__).parents[2] / "zoo"
 
@@ -76,7 +75,7 @@ def place(tmp_path: Path) -> str:
 def validated(candidate: str, against: str, steps: int = 600) -> tuple[Record, bundle.Bundle | None]:
     name, *pairs = candidate.split()
     match = match_of(Target(name, dict(pair.split("=") for pair in pairs)), against)
-    return validate(match, Asked(steps=steps, way=Way(closeness=EXACT)))
+    return validate(match, ValidateOptions(target=match.candidate.name, words=[str(steps)]))
 
 
 @pytest.mark.parametrize(("candidate", "against"), [("Batch", "One"), ("One", "Batch num_envs=3")])

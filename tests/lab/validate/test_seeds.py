@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.target import Target
-from hotloop.lab.validate.equal import EXACT
-from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of
-from hotloop.lab.validate.validate import Asked, again, validate
+from hotloop.lab.validate.validate import again, validate
+from hotloop.options.validate import ValidateOptions
 
 SEEDS: list[int] = []
 
-ASKED = Asked(steps=60, way=Way(closeness=EXACT))
+OPTIONS = ValidateOptions(target=f"{__name__}:Env", words=["60"])
 
 
 class Env:
@@ -42,7 +41,7 @@ class Seeded(Env):
 
 def seeds_of(candidate: Target) -> tuple[set[int], int | None, str]:
     SEEDS.clear()
-    record, _ = validate(match_of(candidate, candidate.words), ASKED)
+    record, _ = validate(match_of(candidate, candidate.words), OPTIONS)
     assert record.exit_code == 0
     return {*SEEDS}, record.method.timing_seed, record.target.workload_hash
 
@@ -63,7 +62,7 @@ def test_a_seed_that_is_given_or_the_makers_own_stays() -> None:
 
 def test_a_bundle_has_the_seed_it_was_found_under() -> None:
     record, bundle = validate(
-        match_of(Target(f"{__name__}:Env", {"wrong": "True"}), f"{__name__}:Env"), ASKED
+        match_of(Target(f"{__name__}:Env", {"wrong": "True"}), f"{__name__}:Env"), OPTIONS
     )
     assert record.method.timing_seed is not None
     assert bundle is not None

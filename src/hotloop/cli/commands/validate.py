@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,13 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.files import save
 from hotloop.core.target import Target
 from hotloop.options.compare import CompareOptions
-from hotloop.options.validate import AMOUNT, TRANSFER_STEPS, ValidateOptions
+from hotloop.options.validate import ValidateOptions
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.comparison import Comparison
     from hotloop.core.record.record import Record
     from hotloop.lab.validate.bundle import Bundle
-    from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
 
 WORTH_SAYING_S = 2.0
@@ -33,13 +32,11 @@ def validate(options: ValidateOptions) -> int:
     """Validate what the options name, keep and show the records; returns the gravest exit code."""
     if options.replay is not None:
         return play_again(options.replay, options.trust, as_json=options.json)
-    amount, keys = split_words(options.words)
-    candidate = Target.typed(options.target or "", keys)
-    way = way_of(options)
+    candidate = Target.typed(options.target or "", options.keys)
     if options.adoption:
         return show_adoption(candidate, options)
     if options.seeds is not None or options.on is not None or options.resume:
-        records = over_seeds(candidate, amount, options)
+        records = over_seeds(candidate, options)
         return told(records, as_json=options.json, as_list=True)
     presets = targets_of(candidate)
     if len(presets) > 1 and names_file(options.output):
@@ -52,25 +49,9 @@ def validate(options: ValidateOptions) -> int:
     make_room(options.output)
     is_list = names_several(candidate.name)
     if options.statistical:
-        return tell_distributions(matches, amount, options, as_list=is_list)
-    records = run(matches, amount, way, options)
+        return tell_distributions(matches, options, as_list=is_list)
+    records = run(matches, options)
     return told(records, as_json=options.json, as_list=is_list)
-
-
-def way_of(options: ValidateOptions) -> "Way":
-    """Return what has to be equal, and how equal."""
-    from hotloop.lab.validate.equal import closeness_of
-    from hotloop.lab.validate.lockstep import Way
-
-    return Way(closeness=closeness_of(options.mode), ignore=tuple(options.ignore or ()))
-
-
-def split_words(words: Sequence[str] | None) -> tuple[str, list[str]]:
-    """Return how much is to be compared, and the words of parameters."""
-    amounts = [word for word in words or () if "=" not in word]
-    if len(amounts) > 1:
-        raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
-    return amounts[0] if amounts else AMOUNT, [word for word in words or () if "=" in word]
 
 
 def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
@@ -81,7 +62,7 @@ def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
     return tell(records, draw(validations(records)), as_json=as_json, as_list=as_list)
 
 
-def over_seeds(target: Target, amount: str, options: ValidateOptions) -> "list[Record]":
+def over_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
     """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
     from hotloop.lab.cells import FOLDER as SHELVES
     from hotloop.lab.cells import LocalExecutor, shelf_of, sweep
@@ -90,7 +71,7 @@ def over_seeds(target: Target, amount: str, options: ValidateOptions) -> "list[R
     output = options.output
     if names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder for those of many seeds")
-    asked = {"amount": amount, "ignore": [*(options.ignore or ())]}
+    asked = {"amount": options.amount, "ignore": [*(options.ignore or ())]}
     asked |= {name: getattr(options, name) for name in ("against", "mode", "policy")}
     seeds = options.seeds or 1
     cells = [cell for each in targets_of(target) for cell in validations_of(each, seeds, **asked)]
@@ -106,36 +87,30 @@ def over_seeds(target: Target, amount: str, options: ValidateOptions) -> "list[R
     if swept.interrupted:
         remark(f"interrupted after {len(swept.records)} of {len(cells)}: --resume goes on")
     return [
-        witnessed(cell.target, record, amount, options)
+        witnessed(cell.target, record, options)
         if ExitCode(record.exit_code) is ExitCode.MISMATCH
         else kept_in(output, record)
         for cell, record in swept.records
     ]
 
 
-def witnessed(target: Target, record: "Record", amount: str, options: ValidateOptions) -> "Record":
+def witnessed(target: Target, record: "Record", options: ValidateOptions) -> "Record":
     """Find what differed elsewhere again here, so that its bundle lies beside its record."""
-    [found] = run(matches_of([target], options.against), amount, way_of(options), options)
+    [found] = run(matches_of([target], options.against), options)
     if ExitCode(found.exit_code) is not ExitCode.MISMATCH:
         remark(f"{target.words} differed on {record.machine['cpu']} and does not here")
         return kept_in(options.output, record)
     return found
 
 
-def tell_distributions(
-    matches: "dict[str, Match]", amount: str, options: ValidateOptions, *, as_list: bool
-) -> int:
+def tell_distributions(matches: "dict[str, Match]", options: ValidateOptions, *, as_list: bool) -> int:
     """Compare the distributions of the targets, one after another."""
-    from hotloop.lab.validate.statistical.statistical import asked_for
     from hotloop.lab.validate.statistical.statistical import validate as compared
     from hotloop.report.kinds.validate import statistical as sections
     from hotloop.report.terminal import draw
 
-    steps = TRANSFER_STEPS if options.transfer is None else options.transfer
-    asked = asked_for(amount, steps, options.policy)
-
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return compared(matches[target.name], asked, progress)
+        return compared(matches[target.name], options, progress)
 
     def keep(record: "Record") -> Path:
         return save(record_path(options.output, record), record.to_json())
@@ -150,17 +125,17 @@ def matches_of(targets: Sequence[Target], against: str | None) -> "dict[str, Mat
     return {target.name: match_of(target, against) for target in targets}
 
 
-def run(matches: "dict[str, Match]", amount: str, way: "Way", options: ValidateOptions) -> "list[Record]":
+def run(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
     """Validate the targets one after another, and keep their records and bundles."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate import validate as lab
 
-    first = next(iter(matches.values()))
-    asked = lab.asked_for(amount, first.against, way, presets=len(matches))
-    asked, output = replace(asked, policy=options.policy), options.output
+    output = options.output
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return lab.validate(matches[target.name], asked, progress, keep_bundle, say)[0]
+        return lab.validate(matches[target.name], options, progress, keep_bundle, say, presets=len(matches))[
+            0
+        ]
 
     def say(seconds: float) -> None:
         if seconds >= WORTH_SAYING_S:

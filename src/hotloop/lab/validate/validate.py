@@ -28,7 +28,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
-from hotloop.lab.validate.equal import check_ignored, notices_of
+from hotloop.lab.validate.equal import check_ignored, closeness_of, notices_of
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -48,8 +48,7 @@ from hotloop.lab.validate.match import (
     rivals,
     takes,
 )
-
-SMOKE, SOAK = "smoke", "soak"
+from hotloop.options.validate import SMOKE, SOAK, ValidateOptions
 
 # For both sides together; playing the tapes in other ways takes the rest of a minute
 SMOKE_NS = 45_000_000_000
@@ -65,17 +64,6 @@ AGAIN_SHARE = 4 / 3  # What all of a smoke test takes about, beside what the fir
 
 # That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio
 TIMED_NS = 50_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a validation is to do."""
-
-    steps: int | None = None  # Env-steps; None where the clock decides
-    comparisons: int | None = None  # At least so many; None where steps or the clock decide
-    box_ns: int | None = None
-    way: Way
-    policy: str | None = None  # Who plays in the place of the world's own players, as `--policy` names it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,63 +83,69 @@ class SoFar:
         return next((each for each in self.plays if each.difference), None)
 
 
-def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
-    """What `smoke`, `soak` or a number of steps means; the clock is shared by the presets of a world."""
-    if scale == SMOKE:
-        return Asked(box_ns=SMOKE_NS // presets, way=way)
-    if scale == SOAK:
-        return Asked(comparisons=SOAK_RIVALS if against in rivals() else SOAK_COMPARISONS, way=way)
-    if not scale.isdecimal() or int(scale) < 1:
-        raise InputError(
-            f"{scale} does not say how much: expected smoke, soak or a number of steps, such as 5000"
-        )
-    return Asked(steps=int(scale), way=way)
+def way_of(options: ValidateOptions) -> Way:
+    """Return what has to be equal, and how equal."""
+    return Way(closeness=closeness_of(options.mode), ignore=tuple(options.ignore or ()))
+
+
+def limits_of(options: ValidateOptions, match: Match, spec: Spec, presets: int) -> Limits:
+    """Return the calls of all courses in lockstep, or their time, which the presets of a world share."""
+    if options.amount == SMOKE:
+        return Limits(box_ns=SMOKE_NS // presets)
+    if options.amount != SOAK:
+        return Limits(calls=-(-int(options.amount) // spec.num_envs))
+    comparisons = SOAK_RIVALS if match.against in rivals() else SOAK_COMPARISONS
+    return Limits(calls=-(-comparisons // (spec.num_envs * spec.agents)))
 
 
 def validate(
     match: Match,
-    asked: Asked,
+    options: ValidateOptions,
     progress: Progress = silent,
     keep: Callable[[Record, Bundle], Path] | None = None,
     say: Callable[[float], None] = lambda _: None,
+    *,
+    presets: int = 1,
 ) -> tuple[Record, Bundle | None]:
     """Validate a match; Ctrl-C leaves a record of what was compared.
 
     `keep` is given a difference to write down, and the record then says where it is. `say` is told the
-    seconds that it takes, about, once a few calls were played.
+    seconds that it takes, about, once a few calls were played. A smoke test takes its share of a minute if
+    it is of one of several `presets`.
     """
+    way = way_of(options)
     with apart(match.reference, match.candidate):
         with closing(opened(match.candidate)) as subject:
-            if asked.policy is not None:
-                check_player(subject, asked.policy)
-            courses = courses_for(subject, match.candidate, asked.policy)
-            digest = play_digest(subject) if asked.policy is None else None
+            if options.policy is not None:
+                check_player(subject, options.policy)
+            courses = courses_for(subject, match.candidate, options.policy)
+            digest = play_digest(subject) if options.policy is None else None
             spec, faults = subject.spec, subject.faults()
-        seed = seed_of(match, asked)
+        seed = seed_of(match, options.policy)
         if seed is not None:
             courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
         recorder = Recorder("validate", spec)
-        calls = planned(asked, spec)
+        limits = limits_of(options, match, spec, presets)
         found = SoFar(faults=faults, digest=digest, timing_seed=seed)
 
         def so_far() -> Record | None:
-            return record(match, asked, found, recorder, spec) if found.plays else None
+            return record(match, way, found, recorder, spec) if found.plays else None
 
         progress = kept_so_far(so_far, progress)
-        meter = Meter(progress, asked, calls)
-        names = check_itself(match, courses, asked.way, calls, meter)
+        meter = Meter(progress, limits)
+        names = check_itself(match, courses, way, limits.calls, meter)
         meter.ways = len(other_ways(match, more_threads()))
         say(meter.expected_s)
         with until_interrupted(found):
-            play_all(match, courses, asked, found, meter)
+            play_all(match, courses, way, limits, found, meter)
             names = names.union(*(each.seen.get("names", ()) for each in found.plays))
-            check_ignored(asked.way.ignore, names)
+            check_ignored(way.ignore, names)
             failed = found.failed
             if failed and failed.bundle:
                 found.bundle = failed.bundle
                 with suppress(HotloopError):  # user code may raise again; the difference stays
                     found.bundle = shrink(failed.bundle, progress=progress)
-        made = record(match, asked, found, recorder, spec)
+        made = record(match, way, found, recorder, spec)
         if keep and found.bundle and made.validation:
             try:
                 path = keep(made, found.bundle)
@@ -161,12 +155,12 @@ def validate(
         return judge(made), found.bundle
 
 
-def seed_of(match: Match, asked: Asked) -> int | None:
+def seed_of(match: Match, policy: str | None) -> int | None:
     """Draw the seed of all courses of foreign envs; None if a tape, a key or the env's maker decides it."""
     sides = (match.reference, match.candidate)
     if any(not each.is_foreign or "seed" in each.keys or takes(each, "seed") for each in sides):
         return None
-    return draw_timing_seed(asked.policy or RANDOM)
+    return draw_timing_seed(policy or RANDOM)
 
 
 def check_itself(
@@ -189,22 +183,13 @@ def check_itself(
     return names
 
 
-def planned(asked: Asked, spec: Spec) -> int | None:
-    """Calls of all courses in lockstep; None where the clock decides."""
-    if asked.steps is not None:
-        return -(-asked.steps // spec.num_envs)
-    if asked.comparisons is not None:
-        return -(-asked.comparisons // (spec.num_envs * spec.agents))
-    return None
-
-
 class Meter:
     """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
 
-    def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
+    def __init__(self, progress: Progress, limits: Limits) -> None:
         self._progress = progress
-        self.calls = calls  # Of all courses in lockstep; None where the clock decides
-        self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
+        self.calls = limits.calls  # Of all courses in lockstep; None where the clock decides
+        self._box_ns = round((limits.box_ns or 0) * AGAIN_SHARE)
         self._begin, self._done = now_ns(), 0
         self._tried = 0
         self.ways = 0
@@ -230,28 +215,30 @@ class Meter:
         self._progress(min(done, total), total)
 
 
-def play_all(match: Match, courses: list[Course], asked: Asked, found: SoFar, meter: Meter) -> None:
+def play_all(
+    match: Match, courses: list[Course], way: Way, limits: Limits, found: SoFar, meter: Meter
+) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
     for course in courses:
-        limits = Limits(
-            calls=None if meter.calls is None else max(round(meter.calls * course.share + 0.5), 1),
-            box_ns=None if asked.box_ns is None else round(asked.box_ns * course.share),
+        share = Limits(
+            calls=None if limits.calls is None else max(round(limits.calls * course.share + 0.5), 1),
+            box_ns=None if limits.box_ns is None else round(limits.box_ns * course.share),
         )
-        first = play_course(match, course, asked.way, limits, meter)
+        first = play_course(match, course, way, share, meter)
         found.plays.append(first)
         if first.interrupted:
             raise KeyboardInterrupt
         for keys in ways:
             if found.failed:
                 return
-            tape = first if asked.box_ns is None else first.first_calls(AGAIN_CALLS)
-            found.plays.append(play_otherwise(match, course, tape, keys, asked.way, meter))
+            tape = first if limits.box_ns is None else first.first_calls(AGAIN_CALLS)
+            found.plays.append(play_otherwise(match, course, tape, keys, way, meter))
         if found.failed:
             return
 
 
-def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: Spec) -> Record:
+def record(match: Match, way: Way, found: SoFar, recorder: Recorder, spec: Spec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     counters = Counter[str]()
@@ -280,7 +267,7 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: S
         values={},
         notices=said,
         partial=found.partial,
-        validation=validation(match, asked, found, first),
+        validation=validation(match, way, found, first),
     )
 
 
@@ -304,7 +291,7 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | N
         return judge(made), stepped_once
 
 
-def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> Validation:
+def validation(match: Match, way: Way, found: SoFar, first: list[Found]) -> Validation:
     seen: Mapping[str, tuple[str, ...]] = first[0].seen if first else {}
     failed = found.failed
     ours, theirs = (sum(each.timing[side] for each in first) for side in (0, 1))
@@ -312,7 +299,7 @@ def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> 
         comparisons=sum(each.part.comparisons for each in found.plays),
         mismatches=int(failed is not None),
         timing_ratio=ours / theirs if min(ours, theirs) >= TIMED_NS else None,
-        mode=asked.way.closeness.mode,
+        mode=way.closeness.mode,
         against=match.reference.words,
         fields=seen.get("fields", ()),
         left_out=not_compared(seen),

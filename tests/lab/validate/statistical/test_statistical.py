@@ -20,7 +20,8 @@ from hotloop.judge.judge import judge
 from hotloop.lab.validate.match import Match
 from hotloop.lab.validate.statistical.features import BY_ACTION, BY_STATE, COARSE, Cellar, Lens
 from hotloop.lab.validate.statistical.pairs import ENVS, RandomSeat, open_side, play
-from hotloop.lab.validate.statistical.statistical import KINDS, NEEDED, Asked, asked_for, validate
+from hotloop.lab.validate.statistical.statistical import KINDS, NEEDED, pairs_of, validate
+from hotloop.options.validate import ValidateOptions
 from hotloop.report.kinds.validate import statistical
 from hotloop.report.terminal import draw
 
@@ -38,8 +39,12 @@ def sides(env: str, **candidate: Any) -> Match:
     return Match(against=name, reference=Target(name), candidate=Target(name, candidate))
 
 
+def options(amount: str, transfer: int = 0) -> ValidateOptions:
+    return ValidateOptions(target="cart", words=[amount], statistical=True, transfer=transfer)
+
+
 def found(env: str, pairs: int, **candidate: Any) -> Statistical:
-    told = validate(sides(env, **candidate), Asked(pairs=pairs)).statistical
+    told = validate(sides(env, **candidate), options(str(pairs))).statistical
     assert told is not None
     return told
 
@@ -47,12 +52,12 @@ def found(env: str, pairs: int, **candidate: Any) -> Statistical:
 @pytest.fixture(scope="module")
 def alike() -> Record:
     """The cart with other random numbers."""
-    return validate(sides("cart", way=2), Asked(pairs=64))
+    return validate(sides("cart", way=2), options("64"))
 
 
 @pytest.fixture(scope="module")
 def unlike() -> Record:
-    return validate(sides("cart", way=2, fault="reward_scale"), Asked(pairs=64))
+    return validate(sides("cart", way=2, fault="reward_scale"), options("64"))
 
 
 def test_the_same_law_by_other_random_numbers_shows_no_difference(alike: Record) -> None:
@@ -134,22 +139,22 @@ def test_states_are_told_apart_beyond_rounding_and_unknown_ones_are_none() -> No
 
 
 def test_how_much_is_asked_for_in_episodes() -> None:
-    assert asked_for("100", 0, None).pairs == 128
-    assert asked_for("smoke", 5, None).transfer_steps == 5
+    assert pairs_of(options("100").amount) == 128
+    assert pairs_of(options("smoke").amount) == 256
     with pytest.raises(InputError, match="number of episodes"):
-        asked_for("much", 0, None)
+        options("much")
 
 
 def test_sides_that_no_policy_could_play_both_of_are_refused() -> None:
     match = replace(sides("cart"), candidate=Target(f"{FILE}:maze"))
     with pytest.raises(InputError, match="must be alike"):
-        validate(match, Asked(pairs=32))
+        validate(match, options("32"))
 
 
 @pytest.mark.slow
 def test_a_policy_trained_on_each_side_is_played_on_both() -> None:
     pytest.importorskip("torch")
-    told = validate(sides("cart", way=2), Asked(pairs=32, transfer_steps=2_048)).statistical
+    told = validate(sides("cart", way=2), options("32", transfer=2_048)).statistical
     assert told is not None
     assert told.policies == ("random", "trained on the reference", "trained on the candidate")
     returns = [group for group in told.groups if group.name == "return"]

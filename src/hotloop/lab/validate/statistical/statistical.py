@@ -7,7 +7,7 @@ With policy transfer, a policy is trained on each side and played on both.
 
 import math
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +40,13 @@ from hotloop.lab.validate.statistical.pairs import (
     play,
     trained,
 )
+from hotloop.options.validate import SMOKE, SOAK, TRANSFER_STEPS, ValidateOptions
 from hotloop.stats.contrasts import ONE_FALSE_IN, Contrasts, contrasts
 
 KIND = "statistical"
 
-SMOKE, SOAK = 256, 2_048  # Pairs of episodes of each policy
+PAIRS = {SMOKE: 256, SOAK: 2_048}
+"""Of episodes of each policy."""
 
 NEEDED = 32
 
@@ -59,35 +61,24 @@ SEED = 20_240_302
 RANDOM = "random"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """How much is compared."""
-
-    pairs: int = SMOKE
-    transfer_steps: int = 0  # Env-steps that a policy is trained for on each side; 0 transfers none
-    policy: str | None = None  # A player of the world's, beside random play; None is all of them
+def pairs_of(amount: str) -> int:
+    """Return the pairs of episodes of each policy: a number of them fills up batches."""
+    return PAIRS.get(amount) or -(-int(amount) // ENVS) * ENVS
 
 
-def asked_for(scale: str, transfer_steps: int, policy: str | None) -> Asked:
-    """What `smoke`, `soak` or a number of episodes means."""
-    named = {"smoke": SMOKE, "soak": SOAK}
-    if scale not in named and not (scale.isdecimal() and int(scale) > 0):
-        raise InputError(f"{scale} does not say how much: expected smoke, soak or a number of episodes")
-    pairs = named.get(scale) or -(-int(scale) // ENVS) * ENVS
-    return Asked(pairs=pairs, transfer_steps=transfer_steps, policy=policy)
-
-
-def validate(match: Match, asked: Asked, progress: Progress = silent) -> Record:
+def validate(match: Match, options: ValidateOptions, progress: Progress = silent) -> Record:
     """Compare both sides; Ctrl-C leaves nothing, because half of it says nothing."""
+    pairs = pairs_of(options.amount)
+    trained_steps = TRANSFER_STEPS if options.transfer is None else options.transfer
     check_worth(match)
     with ExitStack() as stack:
         a, b = (stack.enter_context(closing(open_side(side))) for side in (match.reference, match.candidate))
         check_alike(match, a, b)
         recorder = Recorder(KIND, b.spec)
-        meter = Meter(progress, asked)
-        seats = seats_of(match, a, b, asked, meter)
+        meter = Meter(progress, pairs)
+        seats = seats_of(match, a, b, options.policy, trained_steps, meter)
         meter.plan(len(seats))
-        found = compare(a, b, seats, asked, meter)
+        found = compare(a, b, seats, pairs, meter)
         method = describe_method(
             b.spec,
             rounds=0,
@@ -95,7 +86,7 @@ def validate(match: Match, asked: Asked, progress: Progress = silent) -> Record:
             policy=", ".join(seats),
             order="pairs of episodes, the reference first",
         )
-        told = replace(found, against=match.reference.words)
+        told = replace(found, against=match.reference.words, trained_steps=trained_steps)
         return judge(recorder.record(method=method, counters=dict(b.counters), values={}, statistical=told))
 
 
@@ -126,13 +117,13 @@ def check_alike(match: Match, a: Batch, b: Batch) -> None:
 class Meter:
     """Turns steps of training and episodes into progress."""
 
-    def __init__(self, progress: Progress, asked: Asked) -> None:
-        self._progress, self._asked = progress, asked
+    def __init__(self, progress: Progress, pairs: int) -> None:
+        self._progress, self._pairs = progress, pairs
         self._done, self._total = 0, 1
 
     def plan(self, policies: int) -> None:
         """So many policies, on both sides, and perhaps again."""
-        self._done, self._total = 0, 2 * 2 * policies * self._asked.pairs
+        self._done, self._total = 0, 2 * 2 * policies * self._pairs
 
     def trains(self, done: int, total: int) -> None:
         self._progress(done, 2 * total)
@@ -142,19 +133,19 @@ class Meter:
         self._progress(min(self._done, self._total), self._total)
 
 
-def seats_of(match: Match, a: Batch, b: Batch, asked: Asked, meter: Meter) -> dict[str, Seat]:
+def seats_of(
+    match: Match, a: Batch, b: Batch, policy: str | None, trained_steps: int, meter: Meter
+) -> dict[str, Seat]:
     """Who plays: random, the world's own players, and what was trained on each side."""
     seats: dict[str, Seat] = {RANDOM: RandomSeat}
     players = [name for name in b.players if name != RANDOM and name in a.players]
-    if asked.policy is not None and asked.policy not in players:
-        raise InputError(
-            f"--policy {asked.policy}: both sides have the players {', '.join(players) or 'none'}"
-        )
-    for name in [asked.policy] if asked.policy else players:
+    if policy is not None and policy not in players:
+        raise InputError(f"--policy {policy}: both sides have the players {', '.join(players) or 'none'}")
+    for name in [policy] if policy else players:
         seats[name] = player_seat(name)
-    if asked.transfer_steps:
+    if trained_steps:
         for side, target in (("reference", match.reference), ("candidate", match.candidate)):
-            seats[f"trained on the {side}"] = trained(target, asked.transfer_steps, meter.trains)
+            seats[f"trained on the {side}"] = trained(target, trained_steps, meter.trains)
     return seats
 
 
@@ -165,26 +156,25 @@ def player_seat(name: str) -> Seat:
 Played = dict[str, tuple[Rows, Rows]]
 
 
-def compare(a: Batch, b: Batch, seats: dict[str, Seat], asked: Asked, meter: Meter) -> Statistical:
+def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter) -> Statistical:
     """Look once at everything, and at what was found once more in fresh pairs."""
-    first = play_all(a, b, seats, asked.pairs, 0, meter)
+    first = play_all(a, b, seats, pairs, 0, meter)
     lenses = {policy: Lens(*sides) for policy, sides in first.items()}
     family = Family({policy: lenses[policy].look(*sides) for policy, sides in first.items()})
     judged = contrasts(family.blocks, family.tiers)
     found = family.found(judged)
     summary = Statistical(
         against="",
-        pairs=asked.pairs,
+        pairs=pairs,
         needed=NEEDED,
         policies=tuple(seats),
         one_false_in=ONE_FALSE_IN,
         margin=MARGIN,
         groups=family.groups(judged, found),
-        trained_steps=asked.transfer_steps,
     )
-    if not found.size or asked.pairs < NEEDED:
+    if not found.size or pairs < NEEDED:
         return summary
-    second = play_all(a, b, seats, asked.pairs, 1, meter)
+    second = play_all(a, b, seats, pairs, 1, meter)
     again = Family({policy: lenses[policy].look(*sides) for policy, sides in second.items()}).only(found)
     judged = contrasts(again.blocks)
     kept = again.found(judged)
