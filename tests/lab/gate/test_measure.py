@@ -19,6 +19,7 @@ from hotloop.lab.gate.gate import Row, run
 from hotloop.lab.gate.measure import GateContext, inside, printed
 from hotloop.lab.gate.places import Checkouts, Place
 from hotloop.lab.programs.launch import Program
+from hotloop.options.gate import GateOptions
 from hotloop.stats.summary import with_metrics
 
 SIDE = ComparedSide(
@@ -51,9 +52,10 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     return coming
 
 
-def gated(budget: Budget, **how: Any) -> tuple[Row, Held]:
+def gated(budget: Budget, /, **given: Any) -> tuple[Row, Held]:
     with Checkouts(Path.cwd(), say=lambda words: None) as places:
-        row = run([budget], GateContext(places=places, today=date(2026, 6, 1), **how)).rows[0]
+        how = GateContext(places=places, today=date(2026, 6, 1), options=GateOptions(**given))
+        row = run([budget], how).rows[0]
     assert row.record is not None, row.error
     assert row.record.held is not None
     return row, row.record.held
@@ -93,7 +95,7 @@ def test_what_answers_differently_is_2_unless_that_is_meant(turns: list[Record])
 
 
 def test_a_program_is_held_to_what_it_prints(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "starved", lambda *_: None)
+    monkeypatch.setattr(measure, "lacked_cpu", lambda *_: None)
     (project.root / "train.sh").write_text("echo sps=1,500 loss: 0.5\n")
     target = "-- sh train.sh"
     assert gated(budget("printed:sps", target=target, limit=1000))[0].code is ExitCode.FINE
@@ -106,7 +108,7 @@ def test_a_program_is_run_where_its_commit_lies(project: Project) -> None:
     project.git("checkout", "--quiet", "-b", "later")
     project.commit(train="echo sps=800")
     slower = budget("printed:sps", target="-- sh train.py", against="feature")
-    row, held = gated(slower, seconds=0.2)
+    row, held = gated(slower, budget=0.2)
     assert (row.code, held.standing) == (ExitCode.REGRESSION, "missed")
     assert held.change is not None
     assert held.change.value == pytest.approx(-0.2)

@@ -78,9 +78,7 @@ def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options
     with Checkouts(Path.cwd(), build=options.build, say=remark) as places:
         if options.bisect:
             refuse_changes(places)
-        how = GateContext(
-            places=places, today=utc_now().date(), unlike=options.unlike, seconds=options.budget
-        )
+        how = GateContext(places=places, today=utc_now().date(), options=options)
         with bar("gate") as progress, stdout_kept_clean():
             result = run(budgets, how, progress, say=remark)
             if options.bisect or not options.no_explain:

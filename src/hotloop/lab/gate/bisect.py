@@ -110,7 +110,8 @@ def bisect(
     folder = how.places.project
     commits = between(how, against.place.commit.sha, "HEAD")
     refuse_changes(how.places)
-    by_speed = replace(how, unlike=True)  # which commit did it, whatever others changed in between
+    # which commit did it, whatever others changed in between
+    by_speed = replace(how, options=replace(how.options, unlike=True))
 
     def subject(commit: str) -> str:
         return git(folder, "log", "-1", "--format=%s", commit) or ""

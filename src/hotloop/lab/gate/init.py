@@ -22,6 +22,7 @@ from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import run
 from hotloop.lab.gate.measure import COUNTED, SPEEDS, GateContext
 from hotloop.lab.gate.places import Checkouts, RemoteMeasurer, branch_of
+from hotloop.options.gate import GateOptions
 
 GITHUB = Path(".github/workflows/hotloop-gate.yml")
 GITLAB = Path(".gitlab/hotloop-gate.yml")
@@ -311,7 +312,7 @@ def judged(project: Path, base: str, case: Planted, seconds: float) -> Case:
         owner="nobody",
     )
     with Checkouts(project, say=lambda words: None) as places, chdir(project):
-        how = GateContext(places=places, today=utc_now().date(), seconds=seconds)
+        how = GateContext(places=places, today=utc_now().date(), options=GateOptions(budget=seconds))
         result = run([budget], how)
     row = result.rows[0]
     held = row.record.held if row.record else None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from hotloop.lab.programs import bench as program_bench
 from hotloop.lab.programs import compare as program_compare
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.metrics import Metric
+from hotloop.options.gate import GateOptions
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 from hotloop.stats.summary import with_metrics
@@ -82,8 +83,7 @@ class GateContext:
 
     places: Checkouts
     today: date
-    unlike: bool = False  # Whether the two may answer differently: then only their speed is compared
-    seconds: float = 6.0  # That one run of a comparison may take
+    options: GateOptions = field(default_factory=GateOptions)
 
 
 def against_of(budget: Budget, how: GateContext) -> Against | None:
@@ -169,7 +169,7 @@ def check_budget(asked: "Measurement", measured: Measured) -> Held:
         change=change_of_speed(comparison) if comparison else None,
         against=against.name if against else None,
         doubt=(against.doubt if against else None) or measured.doubt,
-        difference=None if comparison is None or how.unlike else comparison.difference,
+        difference=None if comparison is None or how.options.unlike else comparison.difference,
     )
     return downgrade_if_unmeasurable(held, lacked_cpu(budget, measured.record))
 
@@ -192,7 +192,7 @@ class Measurement:
     @property
     def plan(self) -> Plan:
         """Of a comparison: each further one may take longer."""
-        seconds = self.how.seconds * min(LONGER**self.run, LONGEST)
+        seconds = self.how.options.budget * min(LONGER**self.run, LONGEST)
         return Plan(band=band_of(self.budget), budget_ns=round(seconds * 1e9))
 
 
@@ -304,7 +304,7 @@ def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
     """The speed of two places, in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
-    asked = Asked(plan=asking.plan, unlike=how.unlike, replayed=not how.unlike)
+    asked = Asked(plan=asking.plan, unlike=how.options.unlike, replayed=not how.options.unlike)
     with closing(a), closing(b):
         record = compared(a, b, asked, progress)
     if record.partial:
