@@ -24,7 +24,7 @@ from hotloop.core.clock import cpu_ns
 from hotloop.envs.batch import Batch
 from hotloop.stats.ratio import Ratio
 from hotloop.stats.summary import summarise
-from hotloop.train.evaluation import Actor, Trained
+from hotloop.train.evaluation import PolicyRunner, Trained
 from hotloop.train.kernels.kernels import find_kernels, use_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import ObservationScale, row_shape
@@ -93,7 +93,7 @@ class Forward:
         return found
 
 
-def model(batch: Batch) -> tuple[Actor, Forward]:
+def model(batch: Batch) -> tuple[PolicyRunner, Forward]:
     """A fresh network of the documented size: what it costs does not depend on what it has learned."""
     network = default_network(batch.spec, row_shape(batch), SETTINGS).requires_grad_(False)
     forward = Forward(network)
@@ -104,10 +104,10 @@ def model(batch: Batch) -> tuple[Actor, Forward]:
         kernels=find_kernels(SETTINGS, batch.spec.num_actions),
         device=torch.device("cpu"),
     )
-    return Actor(policy, batch, seed=1), forward
+    return PolicyRunner(policy, batch, seed=1), forward
 
 
-def playing(actor: Actor, forward: Forward, batch: Batch, calls: int) -> Stretch:
+def playing(actor: PolicyRunner, forward: Forward, batch: Batch, calls: int) -> Stretch:
     """Decisions are those of the model; the villain's inside are part of their steps."""
     before = forward.ns
     took = stretch(batch, calls, actor.choose).cpu_ns

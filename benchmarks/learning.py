@@ -27,9 +27,10 @@ import hotloop
 from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
+from hotloop.train.algorithm import Update
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings, usual_for
-from hotloop.train.trainer import Trainer, Update
+from hotloop.train.trainer import Trainer
 from hotloop.train.windows import Windows
 
 EVALUATION = EvalSettings(episodes=64)

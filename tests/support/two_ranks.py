@@ -51,7 +51,7 @@ def learned(ranks: ranking.Ranks, kernels: str) -> tuple[float, float]:
     settings = TrainSettings(num_steps=STEPS, minibatch_size=ENVS * STEPS, kernels=kernels, torch_threads=1)
     batch = hotloop.make("prospector/short", num_envs=ENVS)
     algorithm = Trainer(batch, settings).algorithm
-    samples = algorithm.prepare(algorithm.gather(0))
+    samples = algorithm.prepare(algorithm.collect(0))
     every = torch.arange(ENVS * STEPS)
     alone = algorithm.learner
     alone.kernels.objective(alone.student, samples, every, settings, 0.0).backward()
@@ -61,7 +61,7 @@ def learned(ranks: ranking.Ranks, kernels: str) -> tuple[float, float]:
     student = shared(alone.network, settings, ranks, all_used=True)
     learner = replace(alone, student=student, ranks=ranks)
     mine = every[every % ENVS // (ENVS // 2) == ranks.rank]
-    [part], agreed = learner.agreed(samples, [[mine]])
+    [part], agreed = learner.normalize_across_ranks(samples, [[mine]])
     learner.kernels.objective(student, part, mine, agreed, 0.0).backward()
     assert learner.at_once == (kernels == "native")
     if learner.at_once:

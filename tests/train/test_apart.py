@@ -7,7 +7,7 @@ import torch
 
 from hotloop.envs.open import make
 from hotloop.train import ppo
-from hotloop.train.device.apart import ApartCollector
+from hotloop.train.device.apart import SplitCollector
 from hotloop.train.kernels.kernels import TorchKernels
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
@@ -27,7 +27,17 @@ WORLDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("cards", {}, {}),
     ("farm/dev", {"agents": 4, "max_agents": 8}, {"minibatch_size": 128}),
 ]
-KEPT = ("observations", "actions", "log_probs", "values", "rewards", "ends", "begins", "last_values", "masks")
+KEPT = (
+    "observations",
+    "actions",
+    "log_probs",
+    "values",
+    "rewards",
+    "dones",
+    "begins",
+    "last_values",
+    "masks",
+)
 
 
 @pytest.mark.parametrize(("target", "keys", "given"), WORLDS, ids=[world[0] for world in WORLDS])
@@ -36,9 +46,9 @@ def test_rollouts_are_the_same_to_the_bit(
 ) -> None:
     settings = TrainSettings(**{**SMALL, **given})
     one: Any = Trainer(make(target, num_envs=8, **keys), settings)
-    monkeypatch.setattr(ppo, "Collector", ApartCollector)
+    monkeypatch.setattr(ppo, "Collector", SplitCollector)
     other: Any = Trainer(make(target, num_envs=8, **keys), settings)
-    assert isinstance(other.algorithm.collector, ApartCollector)
+    assert isinstance(other.algorithm.collector, SplitCollector)
     for _ in range(4):
         assert one.update() == other.update()
     mine, theirs = one.algorithm.collector.rollout, other.algorithm.collector.rollout

@@ -90,7 +90,7 @@ def test_rollouts_are_the_same_to_the_bit(sides: tuple[Trainer, Trainer, Any]) -
         assert not device.algorithm.collector.collect(device.student, None).cuts
     device.algorithm.collector.collect(device.student, None)
     one, other = host.algorithm.collector.rollout, device.algorithm.collector.rollout
-    for name in ("observations", "actions", "log_probs", "values", "rewards", "ends", "last_values"):
+    for name in ("observations", "actions", "log_probs", "values", "rewards", "dones", "last_values"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
     gathered = [torch.cat([getattr(cut, name) for cut in one.cuts]) for name in ("steps", "rows")]
     assert torch.equal(gathered[0], other.cuts[0].steps)

@@ -5,7 +5,7 @@ from support.trainings import small
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.train.evaluation import Actor, evaluate, own_batch
+from hotloop.train.evaluation import PolicyRunner, evaluate, own_batch
 from hotloop.train.settings import EvalSettings
 from hotloop.train.trainer import Trainer
 
@@ -78,7 +78,7 @@ def test_the_greedy_actor_takes_the_most_likely_action() -> None:
     mine = trainer(train__norm_obs="false")
     batch = hotloop.make("prospector/short", num_envs=4, seed=3)
     batch.reset()
-    chosen = Actor(mine, batch, seed=1, greedy=True).choose()
+    chosen = PolicyRunner(mine, batch, seed=1, greedy=True).choose()
     logits = mine.network(torch.from_numpy(batch.observations).reshape(4, -1))[0]
     assert chosen[:, 0].tolist() == logits.argmax(-1).tolist()
 
@@ -87,7 +87,7 @@ def test_actions_are_drawn_from_the_policy() -> None:
     mine = trainer()
     batch = hotloop.make("prospector/short", num_envs=2000, seed=3)
     batch.reset()
-    drawn = Actor(mine, batch, seed=1).choose()
+    drawn = PolicyRunner(mine, batch, seed=1).choose()
     counts = np.bincount(drawn[:, 0], minlength=69)
     assert (counts > 0).sum() > 60  # a fresh policy is nearly uniform
     assert counts.max() < 100
@@ -97,10 +97,10 @@ def test_a_memory_begins_anew_where_an_episode_ended_and_nowhere_else() -> None:
     mine = trainer(train__lstm=8)
     batch = hotloop.make("prospector/short", num_envs=3, seed=3)
     batch.reset()
-    actor = Actor(mine, batch, seed=1)
+    actor = PolicyRunner(mine, batch, seed=1)
     actor.choose()
     actor.note([1])
-    fresh = Actor(mine, batch, seed=1)
+    fresh = PolicyRunner(mine, batch, seed=1)
     fresh._seen.copy_(actor._seen)
     with torch.inference_mode():
         went_on, began = actor._think(actor._seen), fresh._think(fresh._seen)

@@ -65,8 +65,8 @@ def collect(batch: Visited, *, memory: bool = False) -> Any:
 
 def test_a_rollout_knows_who_lived_and_whose_life_ended() -> None:
     kept = collect(Visited())
-    assert kept.lives.int().tolist() == LIVED
-    assert kept.ends.int().tolist() == DIED
+    assert kept.alive.int().tolist() == LIVED
+    assert kept.dones.int().tolist() == DIED
     assert kept.agent_steps == 13
 
 
@@ -111,8 +111,8 @@ def test_minibatches_are_of_the_living_alone_and_share_them_out_evenly(memory: b
     asked = replace(ASKED, num_steps=4, minibatch_size=4)
     every = samples(memory=memory)
     drawn = list(minibatches(every, asked, torch.Generator().manual_seed(1)))
-    assert every.lives is not None
-    living = every.lives.any(0) if memory else every.lives
+    assert every.alive is not None
+    living = every.alive.any(0) if memory else every.alive
     assert sorted(torch.cat(drawn).tolist()) == living.nonzero()[:, 0].tolist()
     assert max(map(len, drawn)) - min(map(len, drawn)) <= 1
 
@@ -121,20 +121,20 @@ def test_minibatches_are_of_the_living_alone_and_share_them_out_evenly(memory: b
 @pytest.mark.parametrize("memory", [False, True])
 def test_nobodys_samples_change_neither_loss_nor_gradient(memory: bool, kernels: str) -> None:
     every = samples(memory=memory)
-    assert every.lives is not None
+    assert every.alive is not None
     weights = torch.ones(5, 4, requires_grad=True)
 
     def student(seen: Tensor, memory: Any, begins: Any) -> tuple[Tensor, Tensor, Any]:
         return seen @ weights, (seen @ weights)[..., 0], memory
 
-    living = every.lives.flatten().nonzero()[:, 0]
+    living = every.alive.flatten().nonzero()[:, 0]
     flat = {name: array.flatten(0, 1) for name, array in every.arrays() if memory and name != "begins"}
     alone = Samples(**flat).take(living) if memory else every.take(living)
     found = []
     for part, indices in ((every, torch.arange(3) if memory else living), (alone, torch.arange(len(living)))):
         weights.grad = None
         run = find_kernels(replace(ASKED, kernels=kernels), 4)
-        objective = run.objective(student, replace(part, lives=part.lives), indices, ASKED, 0.0)
+        objective = run.objective(student, replace(part, lives=part.alive), indices, ASKED, 0.0)
         objective.backward()
         assert weights.grad is not None
         found.append((float(objective.terms["total"]), weights.grad.clone()))

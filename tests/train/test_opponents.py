@@ -11,7 +11,7 @@ import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.train.opponents import Opponents
-from hotloop.train.ppo import advantages
+from hotloop.train.ppo import gae
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -41,7 +41,7 @@ def test_what_one_wins_the_other_loses() -> None:
     values = torch.tensor([[0.1], [0.2], [0.3]])
     turns = torch.tensor([[-1.0], [1.0], [-1.0]])
     ends = torch.tensor([[0.0], [0.0], [1.0]])
-    found = advantages(rewards, values, ends, torch.tensor([9.0]), gamma=1.0, gae_lambda=1.0, turns=turns)
+    found = gae(rewards, values, ends, torch.tensor([9.0]), gamma=1.0, gae_lambda=1.0, turns=turns)
     torch.testing.assert_close(found[:, 0], torch.tensor([-1.0 - 0.1, 1.0 - 0.2, 1.0 - 0.3]))
 
 
@@ -53,7 +53,7 @@ def test_an_advantage_is_that_of_each_player_by_itself() -> None:
     rewards, ends = torch.zeros(12, 1), torch.zeros(12, 1)
     rewards[-1], ends[-1] = 1.0, 1.0
     turns = torch.tensor([1.0 if a == b else -1.0 for a, b in pairwise(seats.tolist())] + [1.0])
-    found = advantages(rewards, values, ends, torch.zeros(1), gamma=1.0, gae_lambda=1.0, turns=turns[:, None])
+    found = gae(rewards, values, ends, torch.zeros(1), gamma=1.0, gae_lambda=1.0, turns=turns[:, None])
     results = torch.tensor([1.0 if seat == seats[-1] else -1.0 for seat in seats])
     torch.testing.assert_close(found[:, 0], results - values[:, 0])
 
@@ -61,8 +61,8 @@ def test_an_advantage_is_that_of_each_player_by_itself() -> None:
 def test_only_what_the_learner_chose_is_learned_from() -> None:
     learning = trainer("simple")
     kept = learning.algorithm.collector.collect(learning.student)
-    assert kept.lives is not None
-    assert 0.2 < kept.lives.float().mean() < 0.8
+    assert kept.alive is not None
+    assert 0.2 < kept.alive.float().mean() < 0.8
     alone = trainer("self")
     everything = alone.algorithm.collector.collect(alone.student).lives
     assert everything is not None

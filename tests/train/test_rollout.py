@@ -8,7 +8,7 @@ from support.toy_batch import ToyBatch
 from torch import Tensor
 
 from hotloop.core import spans
-from hotloop.train.device.apart import ApartCollector
+from hotloop.train.device.apart import SplitCollector
 from hotloop.train.kernels.kernels import find_kernels
 from hotloop.train.normalize import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
@@ -59,7 +59,7 @@ def test_what_was_stored_as_an_action_is_what_was_done() -> None:
 
 def test_every_agent_of_an_env_ends_with_it() -> None:
     kept = collector(ToyBatch()).collect(student)
-    ends = kept.ends.reshape(5, 3, 2)
+    ends = kept.dones.reshape(5, 3, 2)
     assert ends[:, 0].tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
     assert ends[:, 1].tolist() == [[0, 0], [0, 0], [1, 1], [0, 0], [0, 0]]
     assert ends[:, 2].sum() == 0
@@ -195,7 +195,7 @@ def test_staggered_envs_begin_at_different_times(envs: int, steps: int) -> None:
 
 def test_copies_have_rows_of_their_own_where_envs_and_network_are_apart() -> None:
     batches = [ToyBatch() for _ in range(2)]
-    together, apart = collector(batches[0]), collector(batches[1], ApartCollector)
+    together, apart = collector(batches[0]), collector(batches[1], SplitCollector)
     rows = []
     for each in (together, apart):
         spans.enable()

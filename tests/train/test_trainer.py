@@ -247,7 +247,7 @@ def test_a_nan_is_named_where_it_first_appeared(tmp_path: Path) -> None:
     with closing(batch_of()) as batch:
         trainer = trainer_of(batch, folder=tmp_path)
         algorithm = trainer.algorithm
-        kept = algorithm.gather(0)
+        kept = algorithm.collect(0)
         samples = algorithm.prepare(kept)
         samples.observations[3, 2] = float("inf")
         samples.observations[3, 3] = float("-inf")

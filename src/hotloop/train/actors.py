@@ -26,7 +26,7 @@ from hotloop.train.imitation import Teacher
 from hotloop.train.networks import Student
 from hotloop.train.normalize import Moments, ObservationScale
 from hotloop.train.ranks import STRIDE
-from hotloop.train.rollout import Cut, Rollout
+from hotloop.train.rollout import Rollout, TruncatedSteps
 from hotloop.train.settings import HERE, TrainSettings
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import WindowEpisodes, Windows
@@ -34,7 +34,7 @@ from hotloop.train.windows import WindowEpisodes, Windows
 WAITING = "waiting on actors"
 
 
-ARRAYS = ("observations", "actions", "log_probs", "values", "rewards", "ends", "masks")
+ARRAYS = ("observations", "actions", "log_probs", "values", "rewards", "dones", "masks")
 """Of a rollout, [steps, rows, ...]."""
 
 
@@ -54,7 +54,7 @@ class ActorsLostError(HotloopError):
 
 
 @dataclass(slots=True, kw_only=True)
-class Crew:
+class ActorPool:
     """Who collects, and what they have told so far."""
 
     ray: Any
@@ -127,11 +127,11 @@ class Actor:
     """Some envs and a copy of the network, in a process of its own."""
 
     def __init__(self, name: str, keys: dict[str, Any], settings: TrainSettings) -> None:
-        from hotloop.train.ppo import OnPolicy
+        from hotloop.train.ppo import PPO
 
         self.batch = opened(Target(name, keys))
         self.windows = Windows(self.batch)
-        self.algorithm = OnPolicy(self.batch, settings, torch.device("cpu"), (self.windows,))
+        self.algorithm = PPO(self.batch, settings, torch.device("cpu"), (self.windows,))
         old = self.algorithm.observation_scale
         self.scale = Looking(tuple(old.shift.shape), torch.device("cpu"), active=old.active)
         self.algorithm.collector.scale = self.scale
@@ -178,21 +178,20 @@ def shares(target: Target, actors: int) -> list[dict[str, Any]]:
 class RayCollector:
     """See `Collector`: the rollout of all actors, the first's rows first."""
 
-    opponents = None
-
     def __init__(
         self,
-        crew: Crew,
+        crew: ActorPool,
         settings: TrainSettings,
         network: torch.nn.Module,
         scale: ObservationScale,
         rows: int,
+        acts: Actions,
     ) -> None:
         self.crew, self.network, self.scale = crew, network, scale
         self.memory = None
         self.begins = torch.ones(rows, dtype=torch.bool)
         self.version = 0
-        self.acts: Actions | None = None
+        self.acts = acts
         remote = crew.ray.remote(Actor)
         share = cores_each(crew.cores, crew.actors)
         how = {"num_cpus": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
@@ -233,7 +232,7 @@ class RayCollector:
         cuts, first = [], 0
         for each in found:
             cuts += [
-                Cut(
+                TruncatedSteps(
                     steps=torch.tensor(s),
                     rows=torch.tensor(r) + first,
                     observations=torch.tensor(o),
@@ -251,9 +250,8 @@ class RayCollector:
                 self.scale.fresh.merge(own.count, own.mean, own.variance)
         self.scale.adopt()
         last = torch.cat([torch.tensor(each["last"]) for each in found])
-        begins = torch.zeros_like(arrays["ends"], dtype=torch.bool)
-        kept = Rollout(**arrays, begins=begins, last_values=last, cuts=cuts)
-        return kept if self.acts is None else replace(kept, acts=self.acts)
+        begins = torch.zeros_like(arrays["dones"], dtype=torch.bool)
+        return Rollout(**arrays, begins=begins, last_values=last, cuts=cuts, acts=self.acts)
 
 
 def beside(parts: list[Any]) -> Any:

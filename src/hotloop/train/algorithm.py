@@ -1,7 +1,6 @@
 """What a trainer asks of a way to learn: a rollout and what is learned from it, and all that it remembers.
 
-`OnPolicy` is PPO, `OffPolicy` DQN; `make_algorithm` in `trainer.py` chooses between them, and nobody else
-needs to know which it is.
+`make_algorithm` in `trainer.py` chooses between PPO and DQN; no other module needs to know which it is.
 """
 
 from collections.abc import Mapping
@@ -25,17 +24,21 @@ PhaseName = Literal["imitation", "fade", "ppo", "explore", "dqn", "double_dqn"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What one rollout and the learning from it came to."""
+class Update:
+    """What one rollout and the learning from it came to; the trainer counts `index` and steps over a run."""
 
-    phase: PhaseName
+    index: int = 0
+    """From 0, over the whole life of a run."""
+    steps: int = 0
+    """Env-steps of the run so far, these included."""
     agent_steps: int
-    """Of those who lived, in this rollout."""
+    """Steps of living agents: in this rollout, or in the run so far."""
+    phase: PhaseName
     losses: Mapping[str, float]
-    """Every term of the objective and what is told beside it: means over all minibatches."""
+    """Every term of the objective, grad_norm, and what is reported with them: means over all minibatches."""
     learning_rate: float
     agreement: float | None = None
-    """Share of labels that were the student's most likely action; None while no teacher labels."""
+    """Share of labels that were the policy's most likely action; None while no teacher labels."""
 
 
 class Algorithm(Protocol):
@@ -53,10 +56,10 @@ class Algorithm(Protocol):
     learned: int
     """How often this process learned: from rollouts with PPO, from minibatches with DQN."""
 
-    def advance(self, steps: int) -> Learned:
+    def advance(self, steps: int) -> Update:
         """Collect one rollout and learn from it; `steps` are the run's env-steps before it."""
 
-    def collect(self, steps: int) -> None:
+    def collect(self, steps: int) -> object:
         """Collect one rollout that nothing is learned from."""
 
     def state(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import allowed
-from hotloop.train.algorithm import DivergedError, Learned, load_optimiser, set_learning_rate
+from hotloop.train.algorithm import DivergedError, Update, load_optimiser, set_learning_rate
 from hotloop.train.kernels.kernels import Move, find_kernels
 from hotloop.train.networks import (
     ByType,
@@ -34,8 +34,8 @@ from hotloop.train.networks import (
     is_by_type,
     make_student,
 )
-from hotloop.train.normalize import ObservationScale, Sight, row_shape, scales_observations
-from hotloop.train.rollout import LOOK_EVERY, Presence
+from hotloop.train.normalize import ObservationScale, ObservationView, row_shape, scales_observations
+from hotloop.train.rollout import LOOK_EVERY, alive_mask
 from hotloop.train.settings import TrainSettings
 from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
@@ -280,7 +280,7 @@ def td_loss(part: Transitions, student: Student, wanted: Tensor) -> Loss:
     return Loss(total=mse_loss(expected, wanted), expected=expected.detach(), targets=wanted)
 
 
-class OffPolicy:
+class DQN:
     """See `Algorithm`: what was seen is learned from again, whichever policy it was of."""
 
     draws = False
@@ -292,13 +292,12 @@ class OffPolicy:
         self.batch, self.settings, self.device, self.watchers = batch, settings, device, tuple(watchers)
         spec, shape = batch.spec, row_shape(batch)
         self.envs, self.agents, self.rows = spec.num_envs, spec.agents, spec.num_envs * spec.agents
-        self.everybody = torch.arange(self.rows)
         network = default_network(spec, shape, settings)
-        self.sight = Sight(batch, by_type=is_by_type(spec, settings))
+        self.view = ObservationView(batch, by_type=is_by_type(spec, settings))
         kernels_now = partial(find_kernels, settings, spec.num_actions, fixed_shapes=False)
-        seen = torch.zeros_like(self.sight.now(self.everybody))
+        seen = torch.zeros_like(self.view.now(torch.arange(self.rows)))
         self.threads = use_fitting(network, seen, settings, lambda copy: kernels_now().adopt(copy, settings))
-        self.network: nn.Module = without_values(network, self.sight.shape).to(device)
+        self.network: nn.Module = without_values(network, self.view.shape).to(device)
         self.target = deepcopy(self.network).requires_grad_(False)
         self.student, self.judge = make_student(self.network, settings), make_student(self.target, settings)
         self.kernels = kernels_now()
@@ -307,7 +306,7 @@ class OffPolicy:
         active = scales_observations(spec.layout, settings)
         self.observation_scale = ObservationScale(shape, device, active=active)
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
-        self.lives = Presence(batch, 1) if spec.has_empty_rows else None
+        self.alive = alive_mask(batch)
         self.acting = np.zeros((self.envs, self.agents), np.int32)
         self.replay = self.make_replay()
         self.deciding, self.drawing = (torch.Generator().manual_seed(settings.seed) for _ in range(2))
@@ -316,17 +315,17 @@ class OffPolicy:
         self.learned = 0
 
     def make_replay(self) -> Replay:
-        sight = self.sight
+        view = self.view
         return Replay(
             self.settings.buffer_size,
             self.rows,
-            sight.shape,
-            sight.raw.numpy().dtype,
+            view.shape,
+            view.raw.numpy().dtype,
             num_actions=self.batch.spec.num_actions,
             masked=self.allowed is not None,
         )
 
-    def advance(self, steps: int) -> Learned:
+    def advance(self, steps: int) -> Update:
         rate = set_learning_rate(self.optimiser, self.settings, steps)
         told: dict[str, list[float]] = defaultdict(list)
         move = self.kernels.mover(self.optimiser, self.settings.max_grad_norm or math.inf)
@@ -340,7 +339,7 @@ class OffPolicy:
         learned = {name: math.fsum(each) / len(each) for name, each in told.items()}
         state = {"epsilon": epsilon_at(steps, self.settings), "replay": float(self.replay.drawable)}
         phase: Any = self.settings.algorithm if learned else "explore"
-        return Learned(phase=phase, agent_steps=agent_steps, losses=learned | state, learning_rate=rate)
+        return Update(phase=phase, agent_steps=agent_steps, losses=learned | state, learning_rate=rate)
 
     def collect(self, steps: int) -> None:
         uniforms = self.draw_uniforms()
@@ -361,13 +360,12 @@ class OffPolicy:
     def one_step(self, step: int, steps: int, uniforms: Tensor) -> int:
         """Act, step the envs, and keep what came of it; how many acted."""
         with span("rollout"):
-            rows = self.everybody if self.lives is None else self.lives.now()
-            seen = self.sight.now(rows)
+            rows = self.alive.indices()
+            seen = self.view.now(rows)
             masks = None if self.allowed is None else self.allowed.index_select(0, rows)
             if step % LOOK_EVERY == 0 and len(rows):
-                self.observation_scale.look(self.sight.raw.index_select(0, rows).to(self.device))
-            if self.lives is not None:
-                self.lives.begin(0)
+                self.observation_scale.look(self.view.raw.index_select(0, rows).to(self.device))
+            self.alive.begin(0)
             mark("store")
             epsilon = epsilon_at(steps + step * self.envs, self.settings)
             q = self.think(self.scaled(seen.to(self.device, copy=True))).cpu()
@@ -392,7 +390,7 @@ class OffPolicy:
     def scaled(self, seen: Tensor) -> Tensor:
         """Rows, scaled where they lie; their types stay as they are."""
         if self.observation_scale.active:
-            part = self.sight.columns(seen)
+            part = self.view.columns(seen)
             self.observation_scale.write(part, part)
         return seen
 
@@ -400,9 +398,8 @@ class OffPolicy:
         """What the step that was just made brought to those who made it."""
         batch, there = self.batch, rows.numpy()
         ended, cut = self.per_row(batch.terminals, there), self.per_row(batch.truncations, there)
-        if self.lives is not None:
-            self.lives.end(0)
-            ended = ended | self.lives.died[0].reshape(-1)[there]
+        self.alive.end(0)
+        ended = ended | self.alive.changed(0).numpy()[there]
         cut = cut & ~ended
         limited = torch.from_numpy(cut)
         return Steps(
@@ -413,7 +410,7 @@ class OffPolicy:
             rewards=batch.rewards.reshape(-1)[there],
             ended=ended,
             cut=cut,
-            last=self.sight.last(rows[limited], seen[limited]).numpy(),
+            last=self.view.last(rows[limited], seen[limited]).numpy(),
         )
 
     def per_row(self, per_env: NDArray[np.bool_], rows: NDArray[np.int64]) -> NDArray[np.bool_]:

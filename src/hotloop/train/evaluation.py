@@ -27,8 +27,8 @@ from hotloop.train import checkpoint
 from hotloop.train.actions import NUMBERED, actions_of
 from hotloop.train.kernels.kernels import Kernels, find_kernels, use_threads
 from hotloop.train.networks import ByType, Network, default_network, make_student
-from hotloop.train.normalize import ObservationScale, Sight, row_shape
-from hotloop.train.rollout import Presence, think_of
+from hotloop.train.normalize import ObservationScale, ObservationView, row_shape
+from hotloop.train.rollout import alive_mask
 from hotloop.train.settings import EvalSettings, TrainSettings
 
 MOST_ENVS = 64
@@ -61,25 +61,26 @@ class Policy(Protocol):
         """Whether actions are drawn by what the network says; else the highest is taken."""
 
 
-class Actor:
-    """A trainer's policy as a player of any batch of the same layout; it only reads what training writes."""
+class PolicyRunner:
+    """A policy that plays any batch of the same layout; it only reads what training writes."""
 
     def __init__(self, policy: Policy, batch: Batch, *, seed: int, greedy: bool = False) -> None:
         self._policy, self._batch, self._greedy = policy, batch, greedy or not policy.draws
         rows, device = batch.spec.num_envs * batch.spec.agents, policy.device
-        self._sight = Sight(batch, by_type=isinstance(policy.network, ByType))
-        self._raw = self._sight.raw
+        self._view = ObservationView(batch, by_type=isinstance(policy.network, ByType))
+        self._raw = self._view.raw
         scaled = policy.observation_scale.active
-        self._in_place = not scaled and device.type == "cpu" and self._sight.types is None
+        self._in_place = not scaled and device.type == "cpu" and self._view.types is None
         """Whether the network reads the batch's own buffer."""
-        seen = torch.float32 if scaled else self._raw.dtype
-        room = (rows, *self._sight.shape)
-        self._seen = self._raw if self._in_place else torch.zeros(room, dtype=seen, device=device)
+        dtype = torch.float32 if scaled else self._raw.dtype
+        self._scaled = self._raw
+        if not self._in_place:
+            self._scaled = torch.zeros((rows, *self._view.shape), dtype=dtype, device=device)
         self._masks = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(rows, -1)
         self._memory = policy.network.first_memory(rows, device)
         self._begins = torch.ones(rows, dtype=torch.bool, device=device)
         self._random = torch.Generator(device).manual_seed(seed % 2**63)
-        self._lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
+        self._alive = alive_mask(batch)
         self._acts = actions_of(batch.spec.layout.acts)
         shape = (rows, *self._acts.shape)
         self._actions = batch.new_actions()
@@ -87,42 +88,36 @@ class Actor:
         self._chosen = torch.zeros(shape, dtype=self._acts.dtype, device=device)
         self._log_probs = torch.zeros(rows, device=device)
         self.forward_ns = self.select_ns = 0
-        """In the network, and in choosing by what it says, since the beginning."""
+        """Time in the network, and in choosing by its outputs, since the beginning."""
 
     @torch.inference_mode()
     def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        """Actions for what the batch shows now; the array is the actor's own, rewritten the next time.
+        """Return actions for what the batch shows now, in an array that the next call rewrites.
 
-        Where `envs` names some, a network without a memory is asked for those alone; the others' stay.
+        If `envs` names some, a network without a memory runs for those alone; the others' actions stay.
         """
-        if self._lives is not None:
-            self._lives.begin(0)
-        rows = None if envs is None or self._memory is not None or self._lives else self._rows_of(envs)
-        seen = self._look(rows)
-        start = now_ns()
-        logits = self._think(seen)
-        thought = now_ns()
+        policy, rows = self._policy, None
+        self._alive.begin(0)
+        if envs is not None and self._memory is None and not self._batch.spec.has_empty_rows:
+            agents = np.arange(self._batch.spec.agents)
+            rows = torch.from_numpy((envs[:, None] * len(agents) + agents).reshape(-1))
+        observations = self._raw if rows is None else self._raw.index_select(0, rows)
+        if not self._in_place:
+            raw, observations = observations, self._scaled[: len(observations)]
+            policy.observation_scale.write(raw.to(policy.device), self._view.columns(observations))
+            self._view.write_types(observations, rows)
+        start_ns = now_ns()
+        logits, _, self._memory = self._alive.forward(
+            policy.student, observations, self._memory, self._begins
+        )
+        forward_end_ns = now_ns()
         self._select(logits, rows)
-        self.forward_ns += thought - start
-        self.select_ns += now_ns() - thought
+        self.forward_ns += forward_end_ns - start_ns
+        self.select_ns += now_ns() - forward_end_ns
         return self._actions
 
-    def _rows_of(self, envs: NDArray[np.intp]) -> torch.Tensor:
-        agents = np.arange(self._batch.spec.agents)
-        return torch.from_numpy((envs[:, None] * len(agents) + agents).reshape(-1))
-
-    def _look(self, rows: torch.Tensor | None) -> torch.Tensor:
-        policy = self._policy
-        raw = self._raw if rows is None else self._raw.index_select(0, rows)
-        if self._in_place:
-            return raw
-        seen = self._seen[: len(raw)]
-        policy.observation_scale.write(raw.to(policy.device), self._sight.columns(seen))
-        self._sight.tell_types(seen, rows)
-        return seen
-
     def _select(self, logits: torch.Tensor, rows: torch.Tensor | None) -> None:
-        """Draw from the policies, or take what is most likely."""
+        """Draw from the policy, or take the most likely actions."""
         policy, count = self._policy, len(logits)
         masks = self._masks if rows is None or self._masks is None else self._masks.index_select(0, rows)
         masks = None if masks is None else masks.to(policy.device)
@@ -145,20 +140,8 @@ class Actor:
         """After a step: a memory begins anew in the envs whose episode ended, and with every life."""
         over = torch.zeros(self._batch.spec.num_envs, dtype=torch.bool)
         over[list(ended)] = True
-        self._begins.copy_(over.repeat_interleave(self._batch.spec.agents))
-        if self._lives is not None:
-            self._lives.end(0)
-            self._begins |= self._lives.ends(0).to(self._begins.device)
-
-    def _think(self, seen: torch.Tensor) -> torch.Tensor:
-        if self._memory is None and self._lives is not None:
-            return think_of(self._policy.student, seen, self._lives.now().to(seen.device))[0]
-        if self._memory is None:
-            logits: torch.Tensor = self._policy.student(seen, None, None)[0]
-            return logits
-        several, _, self._memory = self._policy.student(seen[None], self._memory, self._begins[None])
-        only: torch.Tensor = several[0]
-        return only
+        self._alive.end(0)
+        self._begins.copy_(over.repeat_interleave(self._batch.spec.agents) | self._alive.changed(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +181,12 @@ def evaluate(policy: Policy, spec: BatchSpec, asked: EvalSettings) -> Evaluation
     shares = [asked.episodes // envs + (env < asked.episodes % envs) for env in range(envs)]
     with closing(own_batch(spec, asked, envs)) as batch:
         batch.reset()
-        actor = Actor(policy, batch, seed=asked.seed, greedy=asked.greedy)
+        actor = PolicyRunner(policy, batch, seed=asked.seed, greedy=asked.greedy)
         rows = play(actor, Episodes(batch, limit_of(batch, asked.steps)), shares)
     return Evaluation(episodes=tuple(episode for row in rows for episode in row))
 
 
-def play(actor: Actor, episodes: Episodes, shares: list[int]) -> list[list[Episode]]:
+def play(actor: PolicyRunner, episodes: Episodes, shares: list[int]) -> list[list[Episode]]:
     """The episodes of every env, as many as its share."""
     finished: list[list[Episode]] = [[] for _ in shares]
     while any(len(row) < share for row, share in zip(finished, shares, strict=True)):
@@ -255,7 +238,7 @@ class Trained:
     draws: bool
 
 
-def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
+def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> PolicyRunner:
     """An actor that does what a run finds best; refuses a run that was trained on other observations."""
     content = checkpoint.read(path)
     now = checkpoint.identity(batch, row_shape(batch))
@@ -268,7 +251,7 @@ def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
                 "give the parameters that it was trained with, or train another"
             )
     use_threads(threads)
-    return Actor(trained(path, content, batch), batch, seed=seed, greedy=True)
+    return PolicyRunner(trained(path, content, batch), batch, seed=seed, greedy=True)
 
 
 def short(value: object) -> str:
@@ -337,23 +320,24 @@ def estimates(policy: Policy, batch: Batch, *, gamma: float, steps: int, horizon
     The batch has been reset; its episodes must end by their own rules, since what a limit cuts off would
     have brought more.
     """
-    sight = Sight(batch, by_type=isinstance(policy.network, ByType))
-    lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
+    view = ObservationView(batch, by_type=isinstance(policy.network, ByType))
+    alive = alive_mask(batch)
     shape = (steps + horizon, batch.spec.num_envs * batch.spec.agents)
     expected, rewards = np.full(shape, np.nan), np.zeros(shape)
     ends = np.zeros(shape, np.bool_)
     acting = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
     for step in range(shape[0]):
-        rows = torch.arange(shape[1]) if lives is None else lives.now()
-        q, masks = q_values(policy, sight, rows), masks_of(batch, rows)
+        alive.begin(0)
+        rows = alive.indices()
+        q, masks = q_values(policy, view, rows), masks_of(batch, rows)
         chosen = NUMBERED.likeliest(q, masks)
         expected[step, rows.numpy()] = q.gather(-1, chosen[:, None])[:, 0].numpy()
         acting.reshape(-1)[rows.numpy()] = chosen.int().numpy()
         batch.step(acting)
         rewards[step] = batch.rewards.reshape(-1)
-        ends[step] = np.repeat(batch.terminals | batch.truncations, batch.spec.agents)
-        if lives is not None:
-            ends[step] |= batch.infos["died"].reshape(-1)
+        alive.end(0)
+        over = np.repeat(batch.terminals | batch.truncations, batch.spec.agents)
+        ends[step] = over | alive.changed(0).numpy()
     found, there = realised(rewards, ends, gamma)[:steps], ~np.isnan(expected[:steps])
     return Estimates(estimated=expected[:steps][there], realised=found[there])
 
@@ -368,10 +352,10 @@ def realised(rewards: NDArray[np.float64], ends: NDArray[np.bool_], gamma: float
     return returns
 
 
-def q_values(policy: Policy, sight: Sight, rows: torch.Tensor) -> torch.Tensor:
-    seen = sight.now(rows).to(policy.device)
+def q_values(policy: Policy, view: ObservationView, rows: torch.Tensor) -> torch.Tensor:
+    seen = view.now(rows).to(policy.device)
     if policy.observation_scale.active:
-        policy.observation_scale.write(sight.columns(seen), sight.columns(seen))
+        policy.observation_scale.write(view.columns(seen), view.columns(seen))
     found: torch.Tensor = policy.student(seen, None, None)[0]
     return found.cpu()
 

@@ -498,6 +498,16 @@ def sorting(keys: Tensor) -> Tensor:
 Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
 
 
+def forward_policy(
+    student: Student, observations: Tensor, memory: Memory | None, begins: Tensor
+) -> tuple[Tensor, Tensor, Memory | None]:
+    """Return logits and values of rows for one step, and the memory after it."""
+    if memory is None:
+        return student(observations, None, None)
+    logits, values, after = student(observations[None], memory, begins[None])
+    return logits[0], values[0], after
+
+
 def make_student(network: nn.Module, settings: TrainSettings) -> Student:
     """What collecting and learning call."""
     called: Any = compiled(network) if settings.compile else network

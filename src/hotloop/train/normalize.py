@@ -5,7 +5,7 @@ from torch import Tensor
 
 from hotloop.core.world import Layout
 from hotloop.envs.batch import Batch
-from hotloop.train.ranks import ALONE
+from hotloop.train.ranks import ALONE, Ranks
 from hotloop.train.settings import TrainSettings
 
 CLIP = 10.0
@@ -59,10 +59,10 @@ class Moments:
 class ObservationScale:
     """Scales vector observations; what it has seen of a rollout counts from the next one on."""
 
-    def __init__(self, shape: tuple[int, ...], device: torch.device, *, active: bool) -> None:
-        self.active = active
-        self.ranks = ALONE
-        """Who else looks."""
+    def __init__(
+        self, shape: tuple[int, ...], device: torch.device, *, active: bool, ranks: Ranks = ALONE
+    ) -> None:
+        self.active, self.ranks = active, ranks
         self.moments = Moments(shape, device)
         self.fresh = Moments(shape, device)
         self.shift = torch.zeros(shape, device=device)
@@ -106,23 +106,24 @@ class ObservationScale:
 class RewardScale:
     """Divides rewards by the deviation of discounted returns, and leaves their mean."""
 
-    def __init__(self, rows: int, device: torch.device, *, gamma: float, active: bool) -> None:
-        self.active, self.gamma = active, gamma
-        self.ranks = ALONE
+    def __init__(
+        self, rows: int, device: torch.device, *, gamma: float, active: bool, ranks: Ranks = ALONE
+    ) -> None:
+        self.active, self.gamma, self.ranks = active, gamma, ranks
         self.moments = Moments((), device)
         self.running = torch.zeros(rows, device=device)
         """Each row's discounted return up to now."""
 
-    def scale(self, rewards: Tensor, ends: Tensor, lives: Tensor | None = None) -> Tensor:
-        """Scaled rewards [steps, rows]; `ends` is 1 where a step ends an episode, or somebody's life.
+    def scale(self, rewards: Tensor, dones: Tensor, alive: Tensor | None = None) -> Tensor:
+        """Return scaled rewards [steps, rows]; `dones` is 1 if a step ended an episode or an agent's life.
 
-        `lives` says which rows are somebody's; None is all.
+        `alive` is True for rows that hold an agent; None for all.
         """
         if not self.active:
             return rewards
-        returns = self.returns(rewards, ends)
-        self.count(returns.flatten() if lives is None else returns[lives])
-        self.running.copy_(returns[-1] * (1 - ends[-1]))
+        returns = self.returns(rewards, dones)
+        self.count(returns.flatten() if alive is None else returns[alive])
+        self.running.copy_(returns[-1] * (1 - dones[-1]))
         deviation = torch.sqrt(self.moments.variance + EPSILON).float()
         return (rewards / deviation).clamp(-CLIP, CLIP)
 
@@ -135,9 +136,9 @@ class RewardScale:
         own.add(returns)
         self.ranks.merge(own, self.moments)
 
-    def returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
-        """Discounted returns up to each step: the recurrence of advantages, forwards in time."""
-        goes_on = torch.cat((torch.ones_like(ends[:1]), 1 - ends[:-1]))
+    def returns(self, rewards: Tensor, dones: Tensor) -> Tensor:
+        """Return discounted returns up to each step: the recurrence of advantages, forwards in time."""
+        goes_on = torch.cat((torch.ones_like(dones[:1]), 1 - dones[:-1]))
         first = torch.cat((rewards[:1] + self.gamma * self.running, rewards[1:]))
         return scan(first.flip(0), (self.gamma * goes_on).flip(0)).flip(0)
 
@@ -160,7 +161,7 @@ def scan(values: Tensor, decays: Tensor) -> Tensor:
     return values
 
 
-class Sight:
+class ObservationView:
     """The rows of a batch; where there is a network a type, a last column has the type."""
 
     def __init__(self, batch: Batch, *, by_type: bool) -> None:
@@ -194,7 +195,7 @@ class Sight:
         """Of rows, what was observed: all but the type."""
         return seen if self.types is None else seen[..., :-1]
 
-    def tell_types(self, seen: Tensor, rows: Tensor | None = None) -> None:
+    def write_types(self, seen: Tensor, rows: Tensor | None = None) -> None:
         """Write the types of all agents, or of some, beside what they see."""
         if self.types is not None:
             seen[..., -1] = self.types if rows is None else self.types.index_select(0, rows)
@@ -204,8 +205,3 @@ def row_shape(batch: Batch) -> tuple[int, ...]:
     """What one agent sees; observations are [num_envs, agents, ...], or [num_envs, ...] of one agent."""
     shape = batch.observations.shape
     return shape[2:] if len(shape) > 2 else shape[1:]
-
-
-def with_room(seen: Tensor, *, by_type: bool) -> Tensor:
-    """Rows with a column more where there is a network a type."""
-    return torch.nn.functional.pad(seen, (0, 1)) if by_type else seen

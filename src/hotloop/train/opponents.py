@@ -6,9 +6,8 @@ learned from, and where it plays itself that is everything; values and advantage
 seat, for what one wins the other loses.
 """
 
-from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +18,10 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.train.settings import TrainSettings
+from hotloop.train.timing import mark
+
+if TYPE_CHECKING:
+    from hotloop.train.rollout import Rollout
 
 SELF, PAST = "self", "past"
 """The learner as it is now; one of its earlier selves, another in every rollout."""
@@ -27,7 +30,32 @@ OPPONENTS_STREAM = 0x6F70706F
 """Sets the draws of opponents apart from those of weights and actions."""
 
 
-class Opponents:
+class NoOpponents:
+    """See `Opponents`: the learner has every row."""
+
+    def begin(self, network: nn.Module) -> None:
+        """Before a rollout: from time to time the learner joins its earlier selves, one of whom plays."""
+
+    def answer(self, step: int, observations: Tensor, acting: NDArray[Any]) -> None:
+        """Replace the learner's choices by the opponents' wherever it is their turn."""
+
+    def note(self, step: int) -> None:
+        """After a step: note whose turn is next, and results and new seats of games that ended."""
+
+    def finish(self, rollout: "Rollout") -> None:
+        """Write into a rollout which steps are the learner's, and where the turn changed."""
+
+    def shares_won(self) -> dict[str, float]:
+        """Return the learner's share of the games that ended, by opponent; earlier games count half."""
+        return {}
+
+    def state(self) -> dict[str, Any] | None:
+        return None
+
+    def restore(self, state: Any) -> None: ...
+
+
+class Opponents(NoOpponents):
     """The other seats of a batch."""
 
     def __init__(self, batch: Batch, network: nn.Module, settings: TrainSettings) -> None:
@@ -53,7 +81,6 @@ class Opponents:
         self.rollouts = 0
 
     def begin(self, network: nn.Module) -> None:
-        """Before a rollout: from time to time the learner joins its earlier selves, one of whom plays."""
         settings = self.settings
         if PAST in self.names and self.rollouts % settings.past_every == 0:
             weights = {name: each.detach().clone() for name, each in network.state_dict().items()}
@@ -63,8 +90,7 @@ class Opponents:
         self.rollouts += 1
 
     @torch.no_grad()
-    def answer(self, step: int, seen: Tensor, acting: NDArray[np.int32]) -> None:
-        """Put the others' choices in the place of the learner's where it is their turn."""
+    def answer(self, step: int, observations: Tensor, acting: NDArray[Any]) -> None:
         self.seats[step] = self._seat
         theirs = self._seat != self.learner
         chooses = np.where(theirs, self.opponent, -1)
@@ -74,7 +100,8 @@ class Opponents:
             if name == SELF or not rows.size:
                 continue
             self.mine[step, rows] = False
-            acting[rows] = self.chosen(name, rows, seen)
+            acting[rows] = self.chosen(name, rows, observations)
+        mark("opponents")
 
     def chosen(self, name: str, rows: NDArray[np.intp], seen: Tensor) -> NDArray[Any]:
         """What one of them chooses in some envs."""
@@ -88,7 +115,6 @@ class Opponents:
         return chosen
 
     def note(self, step: int) -> None:
-        """After a step: who has to choose next; where a game ended, its result and the next one's seats."""
         self.seats[step + 1] = self._seat
         over = np.flatnonzero(self.batch.terminals | self.batch.truncations)
         if not over.size:
@@ -98,13 +124,15 @@ class Opponents:
         self.learner[over] = self.random.integers(2, size=len(over))
         self.opponent[over] = self.random.integers(len(self.names), size=len(over))
 
+    def finish(self, rollout: "Rollout") -> None:
+        rollout.alive, rollout.turns = torch.from_numpy(self.mine), self.turns
+
     @property
     def turns(self) -> Tensor:
-        """1 where the same seat chooses next, -1 where it is the other's turn: [steps, envs]."""
+        """1 if the same seat chooses next, -1 if it is the other's turn: [steps, envs]."""
         return torch.from_numpy(np.where(self.seats[1:] == self.seats[:-1], np.float32(1), np.float32(-1)))
 
-    def told(self) -> dict[str, float]:
-        """The learner's share of the games that ended, by who it played; those before count half."""
+    def shares_won(self) -> dict[str, float]:
         shares = {
             f"won.{name}": float(points / games)
             for name, (points, games) in zip(self.names, self.results, strict=True)
@@ -124,7 +152,7 @@ class Opponents:
             "rollouts": self.rollouts,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Any) -> None:
         self.past, self.rollouts = list(state["past"]), int(state["rollouts"])
         self.learner[:] = state["learner"].numpy()
         self.opponent[:] = state["opponent"].numpy() % len(self.names)  # fewer may be asked for now
@@ -132,11 +160,11 @@ class Opponents:
         self.random.bit_generator.state = {**self.random.bit_generator.state, "state": numbers}
 
 
-def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) -> Opponents | None:
+def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) -> NoOpponents:
     """Those that were asked for; None where nobody was, and the world plays the other seat."""
     names, contest = settings.opponents, batch.spec.world.contest
     if not names:
-        return None
+        return NoOpponents()
     typed = f"opponents={','.join(names)}"
     if contest is None:
         raise InputError(f"{typed}: {batch.spec.name} is played against nobody; leave opponents out")

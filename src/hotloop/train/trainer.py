@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
-from hotloop.train.algorithm import Algorithm, DivergedError, Learned, PhaseName
+from hotloop.train.algorithm import Algorithm, DivergedError, Update
 from hotloop.train.device.graphs import use_own_stream
-from hotloop.train.dqn import OffPolicy
+from hotloop.train.dqn import DQN
 from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels, torch_threads
 from hotloop.train.networks import Student
 from hotloop.train.normalize import ObservationScale, row_shape
-from hotloop.train.ppo import OnPolicy
+from hotloop.train.ppo import PPO
 from hotloop.train.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
@@ -28,25 +28,7 @@ from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
 
 if TYPE_CHECKING:
-    from hotloop.train.actors import Crew
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """What one rollout and the learning from it came to."""
-
-    index: int
-    """From 0, counted over the whole life of a run."""
-    steps: int
-    """Env-steps of the run so far, these included."""
-    agent_steps: int
-    """Of those who lived, over the whole life of a run."""
-    phase: PhaseName
-    losses: Mapping[str, float]
-    """What the algorithm tells: every term of its objective, grad_norm; means over all minibatches."""
-    learning_rate: float
-    agreement: float | None
-    """Share of labels that were the student's most likely action; None while the teacher is off."""
+    from hotloop.train.actors import ActorPool
 
 
 class Trainer:
@@ -61,7 +43,7 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
         ranks: Ranks = ALONE,
-        crew: "Crew | None" = None,
+        crew: "ActorPool | None" = None,
     ) -> None:
         self.ranks = ranks
         """Who trains with this one; settings and batch are this one's share."""
@@ -140,19 +122,11 @@ class Trainer:
         if self.may_lose:  # before others are told: one that is gone may be missed there already
             self.note_last()
         self.ranks.tell(Command.UPDATE)
-        learned = self.advance()
+        update = self.advance()
         self.steps += self.steps_per_update
-        self.agent_steps += learned.agent_steps
+        self.agent_steps += update.agent_steps
         self.updates += 1
-        return Update(
-            index=self.updates - 1,
-            steps=self.steps,
-            agent_steps=self.agent_steps,
-            phase=learned.phase,
-            losses=learned.losses,
-            learning_rate=learned.learning_rate,
-            agreement=learned.agreement,
-        )
+        return replace(update, index=self.updates - 1, steps=self.steps, agent_steps=self.agent_steps)
 
     def note_last(self) -> None:
         """Keep what there is to keep after the last update, unless that is done."""
@@ -164,7 +138,7 @@ class Trainer:
         self.ranks.tell(Command.COLLECT)
         self.algorithm.collect(self.steps)
 
-    def advance(self) -> Learned:
+    def advance(self) -> Update:
         """Let the algorithm do its part; where it diverges, keep what it takes to see why."""
         try:
             with enough_memory():
@@ -249,12 +223,12 @@ def make_algorithm(
     device: torch.device,
     watchers: Sequence[Watcher],
     ranks: Ranks = ALONE,
-    crew: "Crew | None" = None,
+    crew: "ActorPool | None" = None,
 ) -> Algorithm:
     """The algorithm that the settings name."""
     if settings.algorithm == "ppo":
-        return OnPolicy(batch, settings, device, watchers, ranks, crew)
-    return OffPolicy(batch, settings, device, watchers)
+        return PPO(batch, settings, device, watchers, ranks, crew)
+    return DQN(batch, settings, device, watchers)
 
 
 def check_shares(batch: Batch, settings: TrainSettings, ranks: Ranks) -> None:

@@ -21,7 +21,7 @@ from hotloop.envs.foreign.training import open_trainable
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import DivergedError
-from hotloop.train.dqn import OffPolicy, Transitions, any_legal, choose, epsilon_at, targets, td_loss
+from hotloop.train.dqn import DQN, Transitions, any_legal, choose, epsilon_at, targets, td_loss
 from hotloop.train.evaluation import EvalSettings, evaluate, seat
 from hotloop.train.networks import ByType
 from hotloop.train.settings import TrainSettings
@@ -57,8 +57,8 @@ def trainer_of(
     return Trainer(batch, TrainSettings(**{**SMALL, **given}), resume=resume, folder=place)
 
 
-def off_policy(trainer: Trainer) -> OffPolicy:
-    assert isinstance(trainer.algorithm, OffPolicy)
+def off_policy(trainer: Trainer) -> DQN:
+    assert isinstance(trainer.algorithm, DQN)
     return trainer.algorithm
 
 

@@ -26,7 +26,7 @@ def loop_advantages(rewards: Tensor, values: Tensor, ends: Tensor, last: Tensor)
 
 
 def test_advantages_of_two_steps_by_hand() -> None:
-    found = ppo.advantages(
+    found = ppo.gae(
         torch.tensor([[1.0], [2.0]]),
         torch.tensor([[0.5], [0.25]]),
         torch.zeros(2, 1),
@@ -40,7 +40,7 @@ def test_advantages_of_two_steps_by_hand() -> None:
 
 
 def test_nothing_is_expected_beyond_the_end_of_an_episode() -> None:
-    found = ppo.advantages(
+    found = ppo.gae(
         torch.tensor([[1.0], [2.0]]),
         torch.tensor([[0.5], [100.0]]),
         torch.tensor([[1.0], [0.0]]),
@@ -56,7 +56,7 @@ def test_advantages_are_those_of_the_plain_loop() -> None:
     rewards, values = torch.randn(2, 50, 7, generator=generator)
     ends = (torch.rand(50, 7, generator=generator) < 0.1).float()
     last = torch.randn(7, generator=generator)
-    found = ppo.advantages(rewards, values, ends, last, gamma=GAMMA, gae_lambda=LAMBDA)
+    found = ppo.gae(rewards, values, ends, last, gamma=GAMMA, gae_lambda=LAMBDA)
     torch.testing.assert_close(found, loop_advantages(rewards, values, ends, last), atol=1e-6, rtol=1e-6)
 
 
@@ -87,7 +87,7 @@ def test_the_value_loss_is_half_the_squared_error() -> None:
 
 
 def test_standardised_values_have_mean_0_and_deviation_1() -> None:
-    found = ppo.standardised(torch.tensor([3.0, 5.0, 10.0]))
+    found = ppo.standardize(torch.tensor([3.0, 5.0, 10.0]))
     assert found.mean().item() == pytest.approx(0, abs=1e-6)
     assert found.std().item() == pytest.approx(1)
 

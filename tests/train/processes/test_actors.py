@@ -8,7 +8,7 @@ import torch
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.train.actors import Actor, ActorsLostError, Crew, cores_each, opened, shares
+from hotloop.train.actors import Actor, ActorPool, ActorsLostError, cores_each, opened, shares
 from hotloop.train.settings import TrainSettings, check_crew
 from hotloop.train.trainer import Trainer
 
@@ -63,7 +63,7 @@ class InlineRay:
         return [each.call() for each in late]
 
 
-def trained(crew: Crew | None, updates: int) -> tuple[dict[str, Any], list[float]]:
+def trained(crew: ActorPool | None, updates: int) -> tuple[dict[str, Any], list[float]]:
     """The weights after some updates, and how old what was learned from was."""
     batch = opened(TARGET)
     trainer = Trainer(batch, SETTINGS, crew=crew)
@@ -72,8 +72,8 @@ def trained(crew: Crew | None, updates: int) -> tuple[dict[str, Any], list[float
     return {name: part.clone() for name, part in trainer.network.state_dict().items()}, old
 
 
-def crew_of(actors: int, staleness: int) -> Crew:
-    return Crew(ray=InlineRay(), target=TARGET, actors=actors, cores=[2], staleness=staleness)
+def crew_of(actors: int, staleness: int) -> ActorPool:
+    return ActorPool(ray=InlineRay(), target=TARGET, actors=actors, cores=[2], staleness=staleness)
 
 
 def test_one_actor_that_is_waited_for_learns_what_is_learned_in_place() -> None:

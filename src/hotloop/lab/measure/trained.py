@@ -15,7 +15,7 @@ from hotloop.envs.foreign.training import EXPECTED, TrainingView
 from hotloop.envs.subject import Proxy, Subject
 
 if TYPE_CHECKING:
-    from hotloop.train.evaluation import Actor
+    from hotloop.train.evaluation import PolicyRunner
 
 RUN, CHECKPOINT = "run:", ".pt"
 
@@ -58,7 +58,7 @@ class Trained:
         self._batch: Batch
         self._mirror: TrainingView | None = None
         """Of somebody's env, which is no batch."""
-        self._actor: Actor
+        self._actor: PolicyRunner
         self._others: list[Trained] = []
         """At the second and further envs of several that are stepped one after another."""
         self._choose = span(row)(self._ask) if row else self._ask

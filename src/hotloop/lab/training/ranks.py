@@ -33,7 +33,7 @@ from hotloop.train.settings import AUTO, HERE
 from hotloop.train.windows import WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.actors import Crew
+    from hotloop.train.actors import ActorPool
     from hotloop.train.ranks import Ranks
 
 SEED = 42
@@ -465,16 +465,16 @@ def here(rank: int) -> str:
 
 
 @contextmanager
-def hired(settings: RunSettings) -> "Iterator[Crew | None]":
+def hired(settings: RunSettings) -> "Iterator[ActorPool | None]":
     """Who collects for a training elsewhere; None where it collects itself."""
     train = settings.train
     if train.collect == HERE:
         yield None
         return
     with on_ray(check_address(train.collect), timed=False, carry=settings.carried) as there:
-        from hotloop.train.actors import Crew
+        from hotloop.train.actors import ActorPool
 
-        yield Crew(
+        yield ActorPool(
             ray=there.ray,
             target=settings.target,
             actors=train.actors,

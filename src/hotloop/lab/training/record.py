@@ -36,8 +36,8 @@ from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share
 from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
+    from hotloop.train.algorithm import Update
     from hotloop.train.evaluation import Evaluation
-    from hotloop.train.trainer import Update
 
 
 UPDATES = "updates."  # What the names of counters begin with that say whose arithmetic updates were made with

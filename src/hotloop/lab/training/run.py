@@ -42,10 +42,10 @@ from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.actors import Crew
+    from hotloop.train.actors import ActorPool
+    from hotloop.train.algorithm import Update
     from hotloop.train.evaluation import Evaluation
     from hotloop.train.ranks import Ranks
-    from hotloop.train.trainer import Update
 
 SAMPLE_S = 0.25  # Between two looks at a GPU
 
@@ -115,7 +115,7 @@ class Session:
         shadowed: Shadowed | None,
         watch: Watch,
         ranks: "Ranks",
-        crew: "Crew | None" = None,
+        crew: "ActorPool | None" = None,
     ) -> None:
         for package in ("torch", *(["tensorboard"] if asked.settings.around.tensorboard else [])):
             need(package)

@@ -19,7 +19,7 @@ from hotloop.train.rollout import Collector
 from hotloop.train.timing import mark
 
 
-class ApartCollector(Collector):
+class SplitCollector(Collector):
     """See `Collector`; copies have rows of their own in the tree."""
 
     def __init__(self, batch: Batch, **parts: Any) -> None:
@@ -34,10 +34,10 @@ class ApartCollector(Collector):
         self.acting = self.chosen.numpy().reshape(self.acting.shape)
         self.rewards = reachable(torch.from_numpy(self.rewards)).numpy()
         self.picked = torch.zeros_like(self.chosen, device=self.device)
-        self.recorded = self.kernels.records and self.lives is None and self.sight.types is None
+        self.recorded = self.kernels.records and not batch.spec.has_empty_rows and self.view.types is None
         """Whether a step is the same work every time, read and written in the same places."""
         self.uniforms = torch.zeros((self.steps, self.rows, *self.acts.shape), device=self.device)
-        self.favourites: Tensor | None = None
+        self.greedy_actions: Tensor | None = None
         self.parts: dict[bool, list[Recorded]] = {}
         """What there is to do on the device in each step, by whether a teacher labels."""
 
@@ -56,9 +56,9 @@ class ApartCollector(Collector):
         if self.memory is not None:
             kept.memory = (self.memory[0].clone(), self.memory[1].clone())
         self.uniforms.uniform_(generator=self.generator)
-        if labelled and self.favourites is None:
-            self.favourites = torch.zeros_like(kept.actions)
-        kept.favourites = self.favourites if labelled else None
+        if labelled and self.greedy_actions is None:
+            self.greedy_actions = torch.zeros_like(kept.actions)
+        kept.greedy_actions = self.greedy_actions if labelled else None
 
     def decide(self, step: int, student: Student) -> None:
         """Write the actions of a step where the batch reads them; waits until they are there."""
@@ -74,7 +74,7 @@ class ApartCollector(Collector):
         mark("actions to host")
 
     def parts_for(self, student: Student) -> list[Recorded]:
-        labelled = self.rollout.favourites is not None
+        labelled = self.rollout.greedy_actions is not None
         if labelled not in self.parts:
             where = self.device if self.recorded else torch.device("cpu")
             self.parts[labelled] = [
@@ -83,7 +83,7 @@ class ApartCollector(Collector):
         return self.parts[labelled]
 
     def show_and_act(self, step: int, student: Student) -> None:
-        self.show(step, self.there)
+        self.observe(step, self.there)
         self.act(step, student)
 
     def remember(self, memory: Memory) -> None:

@@ -20,7 +20,7 @@ from hotloop.train.imitation import Teacher
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import WIDTH_UNIT, Memory, Student
 from hotloop.train.normalize import ObservationScale, row_shape
-from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout
+from hotloop.train.rollout import LOOK_EVERY, Rollout, TruncatedSteps
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
@@ -87,7 +87,7 @@ class DeviceCollector:
             log_probs=self.room(torch.float32),
             values=self.room(torch.float32),
             rewards=self.room(torch.float32),
-            ends=self.room(torch.float32),
+            dones=self.room(torch.float32),
             begins=self.room(torch.bool),
             masks=None if self.allowed is None else self.room(torch.bool, self.allowed.shape[1]),
             last_values=torch.zeros(self.rows, device=self.device),
@@ -128,10 +128,10 @@ class DeviceCollector:
         """Draw what decides the actions, and keep the memory as it is before the first step."""
         kept = self.rollout
         self.uniforms.uniform_(generator=self.generator)
-        if labelled and kept.favourites is None:
-            kept.favourites, kept.labels = self.room(torch.int64), self.room(torch.int64)
+        if labelled and kept.greedy_actions is None:
+            kept.greedy_actions, kept.labels = self.room(torch.int64), self.room(torch.int64)
         if not labelled:
-            kept.favourites = kept.labels = None
+            kept.greedy_actions = kept.labels = None
         if self.memory is None:
             return
         if kept.memory is None or self.after is None:
@@ -187,8 +187,8 @@ class DeviceCollector:
             self.uniforms[step],
             (self.chosen, kept.actions[step], kept.log_probs[step], kept.values[step]),
         )
-        if kept.favourites is not None:
-            kept.favourites[step].copy_(allowed(logits, masks).argmax(-1))
+        if kept.greedy_actions is not None:
+            kept.greedy_actions[step].copy_(allowed(logits, masks).argmax(-1))
 
     def masks_of(self, step: int) -> Tensor | None:
         if self.allowed is None or self.rollout.masks is None:
@@ -201,12 +201,12 @@ class DeviceCollector:
         kept = self.rollout
         self.write_down(
             (arrays.rewards, arrays.terminals, arrays.truncations),
-            (kept.rewards[step], kept.ends[step], self.cut[step]),
+            (kept.rewards[step], kept.dones[step], self.cut[step]),
             (self.scale, self.final, self.last[step]),
         )
         if self.memory is not None and self.after is not None:
             kept.begins[step].copy_(self.begins)
-            self.begins.copy_(kept.ends[step])
+            self.begins.copy_(kept.dones[step])
             copy_memory(self.memory, (self.after[0][step], self.after[1][step]))
 
     def look_ahead(self, student: Student) -> None:
@@ -216,13 +216,13 @@ class DeviceCollector:
         _, values, _ = ask(student, seen, self.memory, self.begins)
         self.rollout.last_values.copy_(values)
 
-    def find_cuts(self) -> list[Cut]:
+    def find_cuts(self) -> list[TruncatedSteps]:
         """What was seen last in the episodes that were cut off; this waits for the device."""
         steps, rows = self.cut.nonzero().unbind(-1)
         if not len(rows):
             return []
         memory = None if self.after is None else (self.after[0][steps, rows], self.after[1][steps, rows])
-        return [Cut(steps=steps, rows=rows, observations=self.last[steps, rows], memory=memory)]
+        return [TruncatedSteps(steps=steps, rows=rows, observations=self.last[steps, rows], memory=memory)]
 
 
 def decide(

@@ -197,10 +197,10 @@ class NativeKernels:
         if isinstance(student, ActorCritic) and student.passes and student.learns_at_once:
             return self._passed(student.passes, samples, indices, settings, imitating)
         logits, values, _ = student(*samples.inputs(indices))
-        width, numbers = logits.shape[-1], samples.numbers(indices)
+        width, numbers = logits.shape[-1], samples.flat_indices(indices)
         there = None
-        if samples.memory is not None and samples.lives is not None:
-            there = samples.lives.flatten()[numbers].nonzero()[:, 0]
+        if samples.memory is not None and samples.alive is not None:
+            there = samples.alive.flatten()[numbers].nonzero()[:, 0]
         by_logits, by_values, terms = self._learn(
             picked(logits.detach().reshape(-1, width), there),
             picked(values.detach().reshape(-1), there),

@@ -194,9 +194,9 @@ class TrainedSeat:
     """What was learnt, drawing by what it says, with chances that both sides share."""
 
     def __init__(self, trainer: Any, batch: Batch, seed: int) -> None:
-        from hotloop.train.evaluation import Actor
+        from hotloop.train.evaluation import PolicyRunner
 
-        self._actor = Actor(trainer, batch, seed=seed)
+        self._actor = PolicyRunner(trainer, batch, seed=seed)
 
     def choose(self) -> NDArray[Any]:
         return self._actor.choose()
