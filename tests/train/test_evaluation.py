@@ -101,8 +101,10 @@ def test_a_memory_begins_anew_where_an_episode_ended_and_nowhere_else() -> None:
     actor.choose()
     actor.note([1])
     fresh = PolicyRunner(mine, batch, seed=1)
-    fresh._seen.copy_(actor._seen)
     with torch.inference_mode():
-        went_on, began = actor._think(actor._seen), fresh._think(fresh._seen)
+        rows = actor._scaled[None]
+        went_on, began = (
+            mine.student(rows, each._memory, each._begins[None])[0][0] for each in (actor, fresh)
+        )
     same = [torch.equal(one, other) for one, other in zip(went_on, began, strict=True)]
     assert same == [False, True, False]

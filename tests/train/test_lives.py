@@ -98,7 +98,7 @@ def samples(*, memory: bool) -> Samples:
     fields: dict[str, Tensor] = {
         "observations": torch.rand(4, 3, 5, generator=generator),
         "actions": torch.randint(0, 4, (4, 3), generator=generator),
-        "lives": lives,
+        "alive": lives,
         **floats,
     }
     if memory:
@@ -134,7 +134,7 @@ def test_nobodys_samples_change_neither_loss_nor_gradient(memory: bool, kernels:
     for part, indices in ((every, torch.arange(3) if memory else living), (alone, torch.arange(len(living)))):
         weights.grad = None
         run = find_kernels(replace(ASKED, kernels=kernels), 4)
-        objective = run.objective(student, replace(part, lives=part.alive), indices, ASKED, 0.0)
+        objective = run.objective(student, replace(part, alive=part.alive), indices, ASKED, 0.0)
         objective.backward()
         assert weights.grad is not None
         found.append((float(objective.terms["total"]), weights.grad.clone()))

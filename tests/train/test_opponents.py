@@ -64,7 +64,7 @@ def test_only_what_the_learner_chose_is_learned_from() -> None:
     assert kept.alive is not None
     assert 0.2 < kept.alive.float().mean() < 0.8
     alone = trainer("self")
-    everything = alone.algorithm.collector.collect(alone.student).lives
+    everything = alone.algorithm.collector.collect(alone.student).alive
     assert everything is not None
     assert everything.all()
 
@@ -104,7 +104,7 @@ def test_seats_change_with_every_game_and_results_are_the_learners() -> None:
     first = opponents.learner.copy()
     play(opponents, 12)
     assert (opponents.learner != first).any()
-    assert opponents.told()["won.passive"] > 0.9
+    assert opponents.shares_won()["won.passive"] > 0.9
     assert set(opponents.turns.unique().tolist()) <= {-1.0, 1.0}
 
 

@@ -11,7 +11,8 @@ from hotloop.core import spans
 from hotloop.train.device.apart import SplitCollector
 from hotloop.train.kernels.kernels import find_kernels
 from hotloop.train.normalize import ObservationScale
-from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
+from hotloop.train.ppo import bootstrap
+from hotloop.train.rollout import Collector, Rollout, stagger
 from hotloop.train.settings import TrainSettings
 
 CPU = torch.device("cpu")

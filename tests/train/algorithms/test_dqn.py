@@ -269,7 +269,7 @@ def test_a_run_plays_what_it_finds_best(tmp_path: Path) -> None:
     with closing(hotloop.make("farm/dev", **FARM)) as other:
         other.reset()
         actor = seat(path, other, seed=1, threads=1)
-        seen = off_policy(trainer).sight.typed(
+        seen = off_policy(trainer).view.typed(
             torch.from_numpy(other.observations).reshape(100, -1), torch.arange(100)
         )
         seen[:, -1] = torch.from_numpy(other.infos["breeds"]).reshape(-1)
