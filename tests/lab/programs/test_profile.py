@@ -7,10 +7,17 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.record import Record
-from hotloop.lab.programs import within
+from hotloop.lab.programs import profile as lab
 from hotloop.lab.programs.launch import Launcher, Program
-from hotloop.lab.programs.profile import choose, profile
-from hotloop.lab.programs.within import environment, lines, phases, read_stacks, without_imports
+from hotloop.lab.programs.profile import (
+    choose,
+    environment,
+    lines_finding,
+    phases_of_spans,
+    profile,
+    read_stacks,
+    without_imports,
+)
 
 SCRIPT = """
 import hotloop
@@ -82,7 +89,7 @@ def test_the_hot_function_and_its_line_are_found(found: tuple[Record, Path]) -> 
 
 def test_memory_is_told_over_time_and_by_the_sites_that_hold_it(found: tuple[Record, Path]) -> None:
     record, _ = found
-    assert len(table(record, "memory")) <= within.MOST_SITES
+    assert len(table(record, "memory")) <= lab.MOST_SITES
     assert any("script.py" in site for site in table(record, "memory", 1))
     used = record.resources
     assert used is not None
@@ -126,14 +133,14 @@ def test_a_program_does_the_same_whether_or_not_it_is_looked_at(tmp_path: Path, 
 
 def test_a_probe_that_the_programs_python_does_not_have_is_an_obstacle(tmp_path: Path) -> None:
     (tmp_path / "7.memory.error").write_text("ModuleNotFoundError: No module named 'memray'")
-    said = within.held(tmp_path, tmp_path)
+    said = lab.memory_finding(tmp_path, tmp_path)
     assert "No module named 'memray'" in str(said)
-    assert within.functions(tmp_path, tmp_path) == within.NO_PYTHON
+    assert lab.cprofile_finding(tmp_path, tmp_path) == lab.NO_PYTHON
 
 
 def test_stacks_end_where_modules_are_imported() -> None:
     frames = (("<module>", "a.py", 1), ("_find", "<frozen importlib._bootstrap>", 2), ("<module>", "b.py", 3))
-    assert without_imports(frames) == (frames[0], within.IMPORTING)
+    assert without_imports(frames) == (frames[0], lab.IMPORTING)
     assert without_imports(frames[:1]) == frames[:1]
 
 
@@ -143,8 +150,8 @@ def test_stacks_of_all_processes_are_added_up(tmp_path: Path) -> None:
         (tmp_path / f"{pid}.samples.json").write_text(told)
     seen, stack = read_stacks(tmp_path), (("f", "a.py", 4),)
     assert (seen.ns, seen.cpu_ns, seen.samples) == ({stack: 20}, {stack: 10}, 6)
-    assert lines({(("f", "nowhere.py", 4),): 20}).tables[0].rows == ((4, 20, 1.0, ""),)
-    assert phases(tmp_path, 100) == ()
+    assert lines_finding({(("f", "nowhere.py", 4),): 20}).tables[0].rows == ((4, 20, 1.0, ""),)
+    assert phases_of_spans(tmp_path, 100) == ()
 
 
 def test_probes_of_programs_are_chosen_and_unknown_ones_refused() -> None:

@@ -1,35 +1,172 @@
 """Profile of a program: once clean, once watched, and once more for each probe that looks by itself."""
 
+import json
+import linecache
+import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hotloop.core import spans
 from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.profile import Finding, Phase, Table
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import Finding, Phase, Table, describe_times
 from hotloop.core.record.record import RUNS_PER_S, Record
-from hotloop.core.record.stacks import Stack
+from hotloop.core.record.stacks import Stack, place
 from hotloop.core.registry import Obstacle, ProbeError
+from hotloop.core.time_tree import TimeTree, grow, merge
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.lab.programs import within
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder
-from hotloop.probes import pyspy
+from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
 from hotloop.probes._outside import RATE, OutsideSampler
 from hotloop.probes.pyspy import OURS
 from hotloop.probes.resources import EVERY_S, Sample, describe, reader, used
 from hotloop.probes.samples import FEWEST, OUTSIDE, Seen
 from hotloop.probes.threads import BUSY_SHARE
+
+FOLDER = Path(__file__).parents[1] / "workers" / "within"
+
+ELSE = "everything else"
+
+IMPORTING = ("importing modules", "", 0)
+
+IMPORTLIB = "<frozen importlib"
+
+# Functions whose lines are shown, and sites that memory grows at, where nobody names any
+MOST_FUNCTIONS, MOST_SITES = 5, 3
+
+NO_PYTHON = Obstacle(
+    why="no Python process of the program told of itself",
+    remedy="profile a Python program, started without -I, -E or -S, that ends by itself",
+)
+
+LINE_COLUMNS = ("line", "total_ns", "share", "code")
+
+
+def environment(room: Path, *look: str) -> dict[str, str]:
+    """What a program needs to have in its environment to look at itself."""
+    before = os.environ.get("PYTHONPATH")
+    return {
+        "PYTHONPATH": os.pathsep.join([str(FOLDER), *([before] if before else [])]),
+        "HOTLOOP_WITHIN": str(room),
+        "HOTLOOP_LOOK": ",".join(look),
+        spans.FILE: str(room),
+    }
+
+
+def read_stacks(room: Path) -> Seen:
+    """Time by stack, of all Python processes together."""
+    seen = Seen()
+    for told in read_all(room, "samples.json"):
+        seen.samples += told["samples"]
+        for frames, ns, cpu_ns in told["stacks"]:
+            stack = without_imports(tuple((name, file, line) for name, file, line in frames))
+            seen.ns[stack] += ns
+            seen.cpu_ns[stack] += cpu_ns
+    return seen
+
+
+def without_imports(stack: Stack) -> Stack:
+    """A stack up to where modules are imported, which is one thing, whatever they do then."""
+    depth = next((at for at, (_, file, _) in enumerate(stack) if file.startswith(IMPORTLIB)), None)
+    return stack if depth is None else (*stack[:depth], IMPORTING)
+
+
+def read_all(room: Path, suffix: str) -> Iterator[Any]:
+    for path in sorted(room.glob(f"*.{suffix}")):
+        yield json.loads(path.read_text("utf-8"))
+
+
+def samples_finding(inside: Seen, folder: Path, outside: Seen | Obstacle) -> Finding:
+    """Return the functions by samples from outside, or from inside and why; CPU time is from inside."""
+    seen = inside if isinstance(outside, Obstacle) else outside
+    stacks.write(folder / sampling.FILE, "samples", {stack: ns / 1e9 for stack, ns in seen.ns.items()})
+    worked = sampling.worked_shares(inside.ns, inside.cpu_ns)
+    tables = sampling.tables_of(seen.ns, sum(seen.ns.values()), worked, seen.samples)
+    found = Finding(
+        probe="samples",
+        facts={"samples": seen.samples, **sampling.hottest_line(seen.ns)},
+        tables=tables,
+        files=(sampling.FILE,),
+    )
+    return sampling.told_inside(found, outside) if isinstance(outside, Obstacle) else found
+
+
+def lines_finding(found: Mapping[Stack, int]) -> Finding:
+    """The lines of the hottest functions, by the time that was spent in them and below."""
+    own: Counter[tuple[str, str]] = Counter()
+    below: dict[tuple[str, str], Counter[int]] = {}
+    for stack, ns in found.items():
+        own[stack[-1][:2]] += ns
+        for name, file, line in {frame[:2]: frame for frame in stack}.values():
+            below.setdefault((name, file), Counter())[line] += ns
+    hottest = [each for each, _ in own.most_common() if each[1]][:MOST_FUNCTIONS]
+    tables = tuple(line_table(*each, below[each]) for each in hottest)
+    return Finding(probe="line", facts={"by": "samples"}, tables=tables)
+
+
+def line_table(name: str, file: str, ns: Counter[int]) -> Table:
+    whole = sum(ns.values())
+    rows = tuple(
+        (line, ns[line], ns[line] / whole, linecache.getline(file, line).rstrip()) for line in sorted(ns)
+    )
+    return Table(title=f"Lines of {place((name, file, min(ns)))}", columns=LINE_COLUMNS, rows=rows)
+
+
+def cprofile_finding(room: Path, folder: Path) -> Finding | Obstacle:
+    """What cProfile saw, of all Python processes together."""
+    files = sorted(room.glob("*.pstats"))
+    if not files:
+        return obstacle_of(room, "cprofile")
+    return cprofile.of_files(files, folder)
+
+
+def memory_finding(room: Path, folder: Path) -> Finding | Obstacle:
+    """What memray saw of the process that allocated the most."""
+    files = sorted(room.glob("*.memory.bin"), key=lambda path: path.stat().st_size)
+    if not files:
+        return obstacle_of(room, "memory")
+    kept = folder / memory.FILE
+    kept.write_bytes(files[-1].read_bytes())
+    return memory.of_program(kept, MOST_SITES)
+
+
+def obstacle_of(room: Path, name: str) -> Obstacle:
+    """Why nothing was found, in the words of the first process that could not look."""
+    said = [path.read_text() for path in sorted(room.glob(f"*.{name}.error"))]
+    if not said:
+        return NO_PYTHON
+    return Obstacle(
+        why=said[0], remedy="install it in the Python that runs the program, or leave the probe out"
+    )
+
+
+def phases_of_spans(room: Path, wall_ns: int) -> tuple[Phase, ...]:
+    """The spans of the program as rows of its wall time, with what is in none; empty where it uses none."""
+    read = [
+        TimeTree(path=path, calls=calls, total_ns=ns, cpu_ns=cpu_ns)
+        for rows in read_all(room, "spans.json")
+        for path, calls, ns, cpu_ns in rows
+    ]
+    if not read:
+        return ()
+    tops = grow(merge(read))
+    rest_ns = max(0, wall_ns - sum(top.total_ns for top in tops))
+    rest = TimeTree(path=ELSE, calls=1, total_ns=rest_ns)
+    return describe_times(TimeTree(calls=1, total_ns=wall_ns, children=(*tops, rest)))
+
 
 FIND_EVERY_S = 0.02  # Between two looks for the first Python process
 COVERED = 0.8  # Share of the program's time that py-spy must have looked; it takes a moment to begin
@@ -68,7 +205,7 @@ class Spy:
         # As the program ends, Hotloop's code in it writes what it saw: that is not the program's time.
         counts = {each: count for each, count in self._counts.items() if not each[0][1].startswith(OURS)}
         for stack, count in counts.items():
-            ns[within.without_imports(stack)] += round(count * 1e9 / RATE)
+            ns[without_imports(stack)] += round(count * 1e9 / RATE)
         samples = sum(counts.values())
         if samples < FEWEST or self._covered < COVERED:
             return TOO_SHORT
@@ -252,18 +389,18 @@ def watch(
             spy.begin()
 
         try:
-            so_far.watched = launcher.run(program, within.environment(room, "samples"), begin)
+            so_far.watched = launcher.run(program, environment(room, "samples"), begin)
         finally:
             outside.end()
             spy.end()
         so_far.passes += 1
         wall_ns = so_far.watched.wall_ns
-        so_far.phases = within.phases(room, wall_ns)
-        seen = within.read_stacks(room)
+        so_far.phases = phases_of_spans(room, wall_ns)
+        seen = read_stacks(room)
     found: dict[str, Finding | Obstacle] = {}
-    found["samples"] = within.hot(seen, files, spy.seen()) if seen.ns else within.NO_PYTHON
+    found["samples"] = samples_finding(seen, files, spy.seen()) if seen.ns else NO_PYTHON
     if "line" in probes:
-        found["line"] = within.lines(seen.ns) if seen.ns else within.NO_PYTHON
+        found["line"] = lines_finding(seen.ns) if seen.ns else NO_PYTHON
     if "threads" in probes:
         found["threads"] = outside.by_thread(wall_ns)
     resources = outside.resources()
@@ -274,14 +411,14 @@ def watch(
 
 def under_cprofile(launcher: Launcher, program: Program, files: Path) -> Finding | Obstacle:
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
-        launcher.run(program, within.environment(Path(made), "cprofile"))
-        return within.functions(Path(made), files)
+        launcher.run(program, environment(Path(made), "cprofile"))
+        return cprofile_finding(Path(made), files)
 
 
 def under_memray(launcher: Launcher, program: Program, files: Path) -> Finding | Obstacle:
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
-        launcher.run(program, within.environment(Path(made), "memory"))
-        return within.held(Path(made), files)
+        launcher.run(program, environment(Path(made), "memory"))
+        return memory_finding(Path(made), files)
 
 
 def under_pyspy(_: Launcher, program: Program, files: Path) -> Finding | Obstacle:

@@ -43,8 +43,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.sim.games import Stretches
-from hotloop.lab.sim.players import Player, find_players
-from hotloop.lab.sim.seated import envs_for, seated_spec
+from hotloop.lab.sim.seated import Player, envs_for, find_players, seated_spec
 
 WARMUP_CALLS = 50
 
