@@ -43,13 +43,12 @@ class Extras:
     """What is asked for beside the speed."""
 
     label: str | None = None
-    phases: bool = False
-    """Whether instrumented pairs follow the clean rounds, as in a profile."""
+    phases: bool = False  # Whether instrumented pairs follow the clean rounds, as in a profile
     instructions: bool = False
     wanted: Wanted | None = None
     baselines: tuple[Record, ...] = ()
+    # Baselines whose code takes turns with this one's; their numbers are not compared
     rebuilt: tuple[Record, ...] = ()
-    """Baselines whose code takes turns with this one's; their numbers are not compared."""
     band: float = BAND
     garbage: Garbage = "between"
 

@@ -36,11 +36,11 @@ class Check:
 
 def examine(facts: Facts) -> list[Check]:
     """Make every check."""
-    return [check(name, *judged(facts), remedy) for name, (judged, remedy) in CHECKS.items()]
-
-
-def check(name: str, state: State, found: str, remedy: str) -> Check:
-    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy)
+    checks = []
+    for name, (judged, remedy) in CHECKS.items():
+        state, found = judged(facts)
+        checks.append(Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy))
+    return checks
 
 
 def is_fit(checks: list[Check]) -> bool:
@@ -77,14 +77,13 @@ def cuda_facts() -> dict[str, Any]:
 
 def timer_ns(reads: int = 1000, tries: int = 5) -> float:
     """What one reading of the clock costs."""
-
-    def one_try() -> float:
+    took = []
+    for _ in range(tries):
         begin = now_ns()
         for _ in range(reads):
             now_ns()
-        return (now_ns() - begin) / reads
-
-    return median(one_try() for _ in range(tries))
+        took.append((now_ns() - begin) / reads)
+    return median(took)
 
 
 def installed_version(package: str) -> str | None:

@@ -43,14 +43,11 @@ class Climb:
     """How the ladder is measured."""
 
     rounds: int = 12
-    env_steps: int | None = None
-    """In a turn, at least, made up to whole updates; None is one update."""
-    warmup: int = 3
-    """Updates of every rung before the first round."""
-    warmup_steps: int | None = None
-    """Env-steps before the first round, where somebody says so."""
+    env_steps: int | None = None  # In a turn, at least, made up to whole updates; None is one update
+    warmup: int = 3  # Updates of every rung before the first round
+    warmup_steps: int | None = None  # Env-steps before the first round, where somebody says so
+    # Its label, the speed that is wanted, and the baselines of a rung that is measured alone
     extras: Extras = NOTHING
-    """Its label, the speed that is wanted, and the baselines of a rung that is measured alone."""
 
 
 def check_modes(words: str) -> tuple[str, ...]:

@@ -45,33 +45,23 @@ from hotloop.options.soak import SoakOptions
 
 KIND = "soak"
 
-LOOKS = 240
-"""In a run whose length is known."""
+LOOKS = 240  # In a run whose length is known
+SHORTEST_S = 0.5  # Between two looks
 
-SHORTEST_S = 0.5
-"""Between two looks."""
-
+# From there on every second one is dropped, of those to come, too: curves are of the whole run
 MOST_LOOKS = 480
-"""From there on every second one is dropped, of those to come, too: curves are of the whole run."""
 
+# Of the time between two looks: what the old one is stepped by itself, and in turns with a new one
 AGEING, COMPARING = 0.6, 0.3
-"""Of the time between two looks: what the old one is stepped by itself, and in turns with a new one."""
 
-TURN_NS = 1_500_000
-"""What a turn takes about; one call where that is longer."""
+TURN_NS = 1_500_000  # What a turn takes about; one call where that is longer
+FEWEST_TURNS = 5  # Pairs of turns of a look
+RUN_IN = 3  # Turns of a new instance before it is compared
+MAKING = 0.1  # Of the time, at most, that goes into making instances anew
 
-FEWEST_TURNS = 5
-"""Pairs of turns of a look."""
-
-RUN_IN = 3
-"""Turns of a new instance before it is compared."""
-
-MAKING = 0.1
-"""Of the time, at most, that goes into making instances anew."""
-
+# Of the memory that was free and the files that could be opened at the beginning: who takes more is
+# stopped, while there is some left to say so with
 MOST = 0.5
-"""Of the memory that was free and the files that could be opened at the beginning: who takes more is stopped,
-while there is some left to say so with."""
 
 WHOLE = "step"
 
@@ -79,8 +69,7 @@ OLD, NEW = "old", "new"
 
 ORDER = "in turns with an instance just made"
 
-Held = Callable[[], Mapping[str, float]]
-"""Reads what the process holds."""
+Held = Callable[[], Mapping[str, float]]  # Reads what the process holds
 
 
 def look_s(seconds: float | None) -> float:
@@ -92,10 +81,9 @@ def look_s(seconds: float | None) -> float:
 class SoFar:
     """What was seen, one row a look."""
 
+    # Seconds since the beginning, and the values then
     rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
-    """Seconds since the beginning, and the values then."""
-    every: int = 1
-    """Of the looks, one in so many is kept."""
+    every: int = 1  # Of the looks, one in so many is kept
     noted: int = 0
     fresh: int = 0
     env_steps: int = 0
@@ -236,11 +224,9 @@ class Watch:
     progress: Progress = silent
     read: Held = field(default_factory=holdings)
     clock: Callable[[], int] = now_ns
-    room: Mapping[str, float] = field(default_factory=room)
-    """What could be taken of each thing that is read."""
+    room: Mapping[str, float] = field(default_factory=room)  # What could be taken of each thing that is read
     fresh: Side | None = None
-    due: int = 0
-    """Looks until an instance is made anew."""
+    due: int = 0  # Looks until an instance is made anew
 
     def run(self, side: Side, found: SoFar) -> None:
         """Look again and again until the time is over, the memory is, or Ctrl-C; a round is a look."""

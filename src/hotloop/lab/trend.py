@@ -32,14 +32,11 @@ from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.settle import AGAIN
 from hotloop.options.bench import BenchOptions
 
-USUAL_COMMITS = 16
-"""Commits that are measured if nothing else is asked for: enough to see a change of level."""
+USUAL_COMMITS = 16  # Commits that are measured if nothing else is asked for: enough to see a change of level
+MOST_COMMITS = 64  # Commits that are open at the same time
 
-MOST_COMMITS = 64
-"""Commits that are open at the same time."""
-
+# Values that a record keeps: each is the speed over neighboring rounds, the same rounds in every record
 GROUPS = 20
-"""Values that a record keeps: each is the speed over neighboring rounds, the same rounds in every record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

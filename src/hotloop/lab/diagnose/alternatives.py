@@ -23,20 +23,14 @@ from hotloop.lab.measure.sides import Side
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 
-BUDGET_NS = 4_000_000_000
-"""That both ways are measured for, a quarter of it phase by phase."""
+BUDGET_NS = 4_000_000_000  # That both ways are measured for, a quarter of it phase by phase
+PAIRS = FEWEST  # Of instances, each pair made anew: so many that the lowest and the highest are an interval
+TURNS = 12  # That each instance of a pair takes at least
 
-PAIRS = FEWEST
-"""Of instances, each pair made anew: so many that the lowest and the highest are an interval."""
-
-TURNS = 12
-"""That each instance of a pair takes at least."""
-
+# Of a turn of the quicker side: what a turn of the other has done to caches must weigh little in it
 QUICKER_NS = 3_000_000
-"""Of a turn of the quicker side: what a turn of the other has done to caches must weigh little in it."""
 
-COPIED = 1 << 26
-"""Bytes of a copy: more than caches hold."""
+COPIED = 1 << 26  # Bytes of a copy: more than caches hold
 
 COPIES = 8
 

@@ -225,11 +225,11 @@ def rounds(parts: Sequence[str], chance: random.Random) -> Iterator[str | None]:
 def trials(blocks: Sequence[Block]) -> list[Trial]:
     """Each delayed block against the one beside it that has no delay."""
     pairs = zip(blocks[::2], blocks[1::2], strict=False)
-    return [trial(*(pair if pair[0].part else pair[::-1])) for pair in pairs if was_delayed(pair)]
-
-
-def was_delayed(pair: tuple[Block, Block]) -> bool:
-    return any(block.part and median(block.inserted_ns) > 0 for block in pair)
+    return [
+        trial(*(pair if pair[0].part else pair[::-1]))
+        for pair in pairs
+        if any(block.part and median(block.inserted_ns) > 0 for block in pair)
+    ]
 
 
 def trial(block: Block, base: Block) -> Trial:

@@ -22,10 +22,9 @@ class Rounds:
     """How often a program is run."""
 
     count: int = PROGRAM_ROUNDS
-    warmup: int = 1
-    """Runs before the first that counts: they fill the caches of the disk."""
+    warmup: int = 1  # Runs before the first that counts: they fill the caches of the disk
+    # Whether a slow program gets fewer rounds, as many as fit into a minute, and six at least
     boxed: bool = True
-    """Whether a slow program gets fewer rounds, as many as fit into a minute, and six at least."""
 
     def __post_init__(self) -> None:
         for name, least in (("count", 1), ("warmup", 0)):

@@ -20,14 +20,9 @@ from hotloop.stats.ratio import half_width, outcome, ratio
 
 ORDER = "the sides and A again in shuffled order"
 
-MOST = 8
-"""Programs at once."""
-
-WARMUP = 1
-"""Runs of each before the first round: they fill the caches of the disk."""
-
-CALM_ROUNDS = 2 * FEWEST
-"""Before an interval that is narrow enough ends it."""
+MOST = 8  # Programs at once
+WARMUP = 1  # Runs of each before the first round: they fill the caches of the disk
+CALM_ROUNDS = 2 * FEWEST  # Before an interval that is narrow enough ends it
 
 
 class ProgramSamples(Samples):

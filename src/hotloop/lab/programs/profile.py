@@ -113,16 +113,17 @@ def lines_finding(found: Mapping[Stack, int]) -> Finding:
         for name, file, line in {frame[:2]: frame for frame in stack}.values():
             below.setdefault((name, file), Counter())[line] += ns
     hottest = [each for each, _ in own.most_common() if each[1]][:MOST_FUNCTIONS]
-    tables = tuple(line_table(*each, below[each]) for each in hottest)
-    return Finding(probe="line", facts={"by": "samples"}, tables=tables)
-
-
-def line_table(name: str, file: str, ns: Counter[int]) -> Table:
-    whole = sum(ns.values())
-    rows = tuple(
-        (line, ns[line], ns[line] / whole, linecache.getline(file, line).rstrip()) for line in sorted(ns)
-    )
-    return Table(title=f"Lines of {place((name, file, min(ns)))}", columns=LINE_COLUMNS, rows=rows)
+    tables = []
+    for name, file in hottest:
+        by_line = below[name, file]
+        whole = sum(by_line.values())
+        rows = tuple(
+            (line, by_line[line], by_line[line] / whole, linecache.getline(file, line).rstrip())
+            for line in sorted(by_line)
+        )
+        title = f"Lines of {place((name, file, min(by_line)))}"
+        tables.append(Table(title=title, columns=LINE_COLUMNS, rows=rows))
+    return Finding(probe="line", facts={"by": "samples"}, tables=tuple(tables))
 
 
 def cprofile_finding(room: Path, folder: Path) -> Finding | Obstacle:

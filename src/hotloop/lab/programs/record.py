@@ -19,11 +19,8 @@ from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric, Series, read
 from hotloop.stats.summary import with_metrics
 
-PROGRAM = "program"
-"""What it was, where others have their implementation."""
-
-OWN = "its own"
-"""The policy: what a program does is its own affair."""
+PROGRAM = "program"  # What it was, where others have their implementation
+OWN = "its own"  # The policy: what a program does is its own affair
 
 
 class ProgramSide(Side):
@@ -34,8 +31,7 @@ class ProgramSide(Side):
     def __init__(self, program: Program, launcher: Launcher, metric: Metric | None = None) -> None:
         self.name, self.program, self.launcher, self.metric = program.name, program, launcher, metric
         self.runs: list[Run] = []
-        self.series: list[Series] = []
-        """What each run printed of the metric."""
+        self.series: list[Series] = []  # What each run printed of the metric
 
     def turn(self, env_steps: int = 1, run_in: int | None = None) -> Turn:
         """Run the program once; refuses a run that did not print what it is judged by."""

@@ -17,8 +17,7 @@ from hotloop.lab.programs.record import ProgramRecorder
 from hotloop.lab.soak import KIND, SoFar, look_s
 from hotloop.options.soak import SoakProgramOptions
 
-END_S = 5.0
-"""For a program to end, once it is asked to."""
+END_S = 5.0  # For a program to end, once it is asked to
 
 
 def soak(

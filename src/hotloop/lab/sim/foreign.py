@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hotloop.core import spans
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.profile import describe_times
 from hotloop.core.record.record import (
@@ -37,7 +36,7 @@ from hotloop.lab.measure.work import Tally
 from hotloop.lab.profile.tree import LOOP, loop_times
 from hotloop.lab.sim.games import Stretches, counted_games, split_of, values_of
 from hotloop.lab.sim.seated import Seated, as_game, is_seated
-from hotloop.lab.sim.sim import SimSettings
+from hotloop.lab.sim.sim import SimSettings, episode_notices
 
 ENDLESS_STEPS = 100_000  # An episode that is longer is cut off, unless somebody says when
 SPLIT_NS = 2_000_000_000  # What games may take that are played again to split their time
@@ -264,7 +263,12 @@ def record_of_games(
         ),
         counters=found.work.gained,
         values={**values_of(games), **rates, **parts, "wall_ns": [float(found.wall_ns)]},
-        notices=notices(asked, found),
+        notices=episode_notices(
+            [each.cut for each in found.episodes],
+            asked.episodes,
+            asked.steps or ENDLESS_STEPS,
+            partial=found.partial,
+        ),
         partial=found.partial,
         resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
     )
@@ -293,7 +297,12 @@ def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: SoFa
             CPU_SHARE: found.stretches.cpu_shares,
             "wall_ns": [float(found.wall_ns)],
         },
-        notices=notices(asked, found),
+        notices=episode_notices(
+            [each.cut for each in found.episodes],
+            asked.episodes,
+            asked.steps or ENDLESS_STEPS,
+            partial=found.partial,
+        ),
         partial=found.partial,
     )
 
@@ -307,13 +316,3 @@ def returns_by_agent(subject: Subject, played: Sequence[Played]) -> dict[str, li
         f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
         for agent, name in enumerate(names)
     }
-
-
-def notices(asked: SimSettings, found: SoFar) -> list[Notice]:
-    said, cut = [], sum(each.cut for each in found.episodes)
-    if found.partial:
-        said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {asked.episodes}"))
-    if cut:
-        steps = asked.steps or ENDLESS_STEPS
-        said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=steps))
-    return said

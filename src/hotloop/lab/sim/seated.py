@@ -1,4 +1,4 @@
-"""A game whose two seats play by themselves: what `hero=` and `villain=` make of a target.
+"""Players, and a game whose two seats play by themselves: what `hero=` and `villain=` make of a target.
 
 A step of it is one decision: whose turn it is chooses, then the env steps. So bench, compare and profile
 measure whole games, inference included, as they measure any other subject.

@@ -360,14 +360,20 @@ def who_plays(game: Game) -> str:
     return f"{asked.player} against {asked.opponent or inside}"
 
 
-def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:
-    """What a reader must know about the episodes."""
+def episode_notices(cuts: Sequence[bool], wanted: int, limit: int, *, partial: bool) -> list[Notice]:
+    """Return what to say of episodes that are missing, and of those cut off after `limit` steps."""
     said = []
-    cut = sum(episode.cut for episode in found.episodes)
-    if found.partial:
-        said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {game.asked.episodes}"))
-    if cut:
-        said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=game.limit))
+    if partial:
+        said.append(notice(Code.PARTIAL, done=f"{len(cuts)} of {wanted}"))
+    if any(cuts):
+        said.append(notice(Code.CUT_OFF, cut=sum(cuts), episodes=len(cuts), steps=limit))
+    return said
+
+
+def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:
+    """Return what a reader must know about the episodes."""
+    cuts = [episode.cut for episode in found.episodes]
+    said = episode_notices(cuts, game.asked.episodes, game.limit, partial=found.partial)
     wanted = game.batch.spec.world.mechanics.get(game.batch.spec.preset, ())
     silent_ones = [name for name in wanted if not made.work.coverage.get(name)]
     if silent_ones:

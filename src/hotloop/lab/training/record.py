@@ -156,16 +156,19 @@ def record_of(
     """The record of the windows there were: one value a window."""
     looks = looks_of(found)
     stages = stages_of(looks)
+    gained = found.work.gained
+    # how often was learned from: rollouts with PPO, minibatches with DQN
+    updates = sum(count for name, count in gained.items() if name.startswith(UPDATES))
     made = recorder.record(
         method=method(settings, batch, found),
-        counters=counters(found),
+        counters=gained | {"updates": updates},
         values=values(batch, found),
         notices=notices(settings, found),
         partial=found.partial,
         label=label,
         validation=validation(batch, found, shadowed),
         resources=used(found),
-        **phases(found.times, [window.times for window in found.clean if window.times]),
+        **phases(found),
     )
     described, when = settings.described(batch), datetime.fromisoformat(made.created)
     return replace(
@@ -194,12 +197,6 @@ def looks_of(found: SoFar) -> list[LoopLook]:
         )
     clean = {id(window) for window in found.clean}
     return keep_few([look for look, window in zip(looks, found.windows, strict=True) if id(window) in clean])
-
-
-def counters(found: SoFar) -> dict[str, int]:
-    """What was done, with how often was learned from: rollouts with PPO, minibatches with DQN."""
-    gained = found.work.gained
-    return gained | {"updates": sum(n for name, n in gained.items() if name.startswith(UPDATES))}
 
 
 def used(found: SoFar) -> Resources:
@@ -263,8 +260,9 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
 
 
-def phases(times: TimeTree | None, windows: Sequence[TimeTree]) -> dict[str, Any]:
+def phases(found: SoFar) -> dict[str, Any]:
     """The account of all windows; nothing where nothing was timed."""
+    times, windows = found.times, [window.times for window in found.clean if window.times]
     if times is None:
         return {}
     rows = describe_times(replace(times, calls=1), windows[-MOST_ROUNDS:])

@@ -143,8 +143,7 @@ class TrainContender:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     sources: Sources = MappingProxyType({})
-    takes_seed = False
-    """What a training learns depends on its seed."""
+    takes_seed = False  # What a training learns depends on its seed
 
     def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
         return TrainSide(self.name, self.settings)
