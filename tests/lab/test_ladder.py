@@ -1,17 +1,22 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.trainings import STEPS_PER_UPDATE, small
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.judge.judge import Wanted
 from hotloop.lab import ladder
-from hotloop.lab.bench import Extras
-from hotloop.lab.ladder import MODES, Climb, check_modes, climb, prepared, turn_steps, warmup_steps
+from hotloop.lab.ladder import MODES, check_modes, climb, prepared, turn_steps, warmup_steps
 from hotloop.lab.training.sides import TrainSide
+from hotloop.options.bench import BenchOptions
 from hotloop.train.trainer import Trainer
 
-BRIEF = Climb(rounds=2, warmup=1)
+
+def climbing(**given: Any) -> BenchOptions:
+    return BenchOptions(target="prospector", **given)
+
+
+BRIEF = climbing(rounds=2, quick=True)
 QUIET = {"train__eval__every": 2, "train__eval__episodes": 2, "train__eval__steps": 3}
 
 
@@ -54,17 +59,16 @@ def test_evaluation_has_its_turn_where_it_is_asked_for() -> None:
 
 def test_a_turn_is_whole_updates_and_whole_evaluations() -> None:
     made = small(**QUIET)
-    assert turn_steps(made, ("trainer",), Climb()) == STEPS_PER_UPDATE
-    assert turn_steps(made, ("trainer",), Climb(env_steps=65)) == 2 * STEPS_PER_UPDATE
-    assert turn_steps(made, MODES, Climb(env_steps=129)) == 4 * STEPS_PER_UPDATE
-    assert warmup_steps(made, Climb(warmup=3)) == 3 * STEPS_PER_UPDATE
-    assert warmup_steps(made, Climb(warmup_steps=1)) == STEPS_PER_UPDATE
-    assert warmup_steps(made, Climb(warmup_steps=0)) == 0
+    assert turn_steps(made, ("trainer",), climbing()) == STEPS_PER_UPDATE
+    assert turn_steps(made, ("trainer",), climbing(iterations=65)) == 2 * STEPS_PER_UPDATE
+    assert turn_steps(made, MODES, climbing(iterations=129)) == 4 * STEPS_PER_UPDATE
+    assert warmup_steps(made, climbing()) == 3 * STEPS_PER_UPDATE
+    assert warmup_steps(made, climbing(warmup=1)) == STEPS_PER_UPDATE
+    assert warmup_steps(made, climbing(warmup=0)) == 0
 
 
 def test_a_speed_that_is_asked_for_is_held_against_every_rung() -> None:
-    wanted = Wanted(env_steps_per_s=1e12, enforced=True)
-    asked = replace(BRIEF, extras=Extras(wanted=wanted))
+    asked = replace(BRIEF, target_steps_per_sec=1e12, enforce_target=True)
     records = climb(small(), ("rollout", "trainer"), asked)
     assert [record.exit_code for record in records] == [ExitCode.REGRESSION] * 2
 

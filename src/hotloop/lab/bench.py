@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
@@ -36,6 +35,7 @@ from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import both_validations, describe_validation
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.record import WALLS
+from hotloop.options.bench import BenchOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def bench(
         subject = opening.open(target)
         return measure_once(subject, rounds, progress, policy=policy, extras=extras)
 
-    measured = with_comparisons(replace(once(), label=extras.label), extras, once)
+    measured = with_comparisons(replace(once(), label=extras.label), extras.baselines, extras.band, once)
     changes = [each for baseline in extras.baselines for each in changes_between(baseline, measured)]
     measured = replace(measured, notices=(*measured.notices, *changes))
     if extras.phases and not measured.partial:
@@ -120,28 +120,32 @@ def measure_once(
         return so_far()
 
 
-def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) -> Record:
+def wanted_of(options: BenchOptions) -> Wanted | None:
+    """Return the speed that is to be reached."""
+    goal = options.target_steps_per_sec
+    return None if goal is None else Wanted(env_steps_per_s=goal, enforced=options.enforce_target)
+
+
+def with_comparisons(
+    first: Record, baselines: Sequence[Record], band: float, once: Callable[[], Record]
+) -> Record:
     """Hold a finished run against its baselines; before it is faster or slower, all of it is done again."""
     if first.partial:
         return first
-    compared = [compare_stored(baseline, first, band=extras.band) for baseline in extras.baselines]
+    compared = [compare_stored(baseline, first, band=band) for baseline in baselines]
     if not any(comparison.outcome in MOVED for comparison in compared):
         return replace(first, comparisons=tuple(compared))
     again = once()
     first = replace(first, validation=both_validations(first.validation, again.validation))
     if again.partial:
         return replace(first, partial=True)
-    return replace(first, comparisons=confirmed(compared, extras, again))
-
-
-def confirmed(compared: Sequence[Comparison], extras: Extras, again: Record) -> tuple[Comparison, ...]:
-    """The comparisons, those that say faster or slower held against the second run."""
-    return tuple(
-        confirm(comparison, compare_stored(baseline, again, band=extras.band))
+    confirmed = tuple(
+        confirm(comparison, compare_stored(baseline, again, band=band))
         if comparison.outcome in MOVED
         else comparison
-        for baseline, comparison in zip(extras.baselines, compared, strict=True)
+        for baseline, comparison in zip(baselines, compared, strict=True)
     )
+    return replace(first, comparisons=confirmed)
 
 
 def with_phases(

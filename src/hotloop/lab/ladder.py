@@ -6,7 +6,7 @@ not the machine's mood. Every probe is off. Each rung leaves a record of its own
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
@@ -16,7 +16,7 @@ from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
 from hotloop.core.turn_clock import RUN_IN
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge
-from hotloop.lab.bench import NOTHING, Extras, with_comparisons
+from hotloop.lab.bench import wanted_of, with_comparisons
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
@@ -25,6 +25,7 @@ from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
+from hotloop.options.bench import BenchOptions
 
 MODES = RUNGS
 
@@ -37,17 +38,7 @@ POLICIES = {
 
 ORDER = "all rungs in turns, shuffled"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Climb:
-    """How the ladder is measured."""
-
-    rounds: int = 12
-    env_steps: int | None = None  # In a turn, at least, made up to whole updates; None is one update
-    warmup: int = 3  # Updates of every rung before the first round
-    warmup_steps: int | None = None  # Env-steps before the first round, where somebody says so
-    # Its label, the speed that is wanted, and the baselines of a rung that is measured alone
-    extras: Extras = NOTHING
+WARMUP, QUICK_WARMUP = 3, 1  # Updates of every rung before the first round
 
 
 def check_modes(words: str) -> tuple[str, ...]:
@@ -68,21 +59,29 @@ def prepared(settings: RunSettings, modes: Sequence[str]) -> RunSettings:
 
 
 def climb(
-    settings: RunSettings, modes: Sequence[str], asked: Climb, progress: Progress = silent
+    settings: RunSettings,
+    modes: Sequence[str],
+    options: BenchOptions,
+    progress: Progress = silent,
+    *,
+    baselines: Sequence[Record] = (),
 ) -> list[Record]:
-    """Measure the rungs; Ctrl-C leaves records of the rounds there were."""
+    """Measure the rungs; Ctrl-C leaves records of the rounds there were.
+
+    `baselines` are of a rung that is measured alone.
+    """
 
     def once() -> Record:
-        return measure_once(settings, modes, asked, progress)[0]
+        return measure_once(settings, modes, options, progress)[0]
 
-    measured = measure_once(settings, modes, asked, progress)
-    if asked.extras.baselines:
-        measured = [with_comparisons(measured[0], asked.extras, once)]
+    measured = measure_once(settings, modes, options, progress)
+    if baselines:
+        measured = [with_comparisons(measured[0], baselines, options.band_share, once)]
     return [judge(each) for each in measured]
 
 
 def measure_once(
-    settings: RunSettings, modes: Sequence[str], asked: Climb, progress: Progress
+    settings: RunSettings, modes: Sequence[str], options: BenchOptions, progress: Progress
 ) -> list[Record]:
     """Open the rungs, let them take turns and close them."""
     ready = prepared(settings, modes)
@@ -90,8 +89,10 @@ def measure_once(
     recorder = Recorder("bench", spec)
     with ExitStack() as stack, no_collection():
         rungs = {mode: stack.enter_context(closing(rung(mode, ready))) for mode in modes}
-        env_steps, warmup = turn_steps(ready, modes, asked), warmup_steps(ready, asked)
-        plan = Plan(rounds=asked.rounds, budget_ns=NO_LIMIT, length=Length(env_steps, env_steps // RUN_IN))
+        env_steps, warmup = turn_steps(ready, modes, options), warmup_steps(ready, options)
+        plan = Plan(
+            rounds=options.ladder_rounds, budget_ns=NO_LIMIT, length=Length(env_steps, env_steps // RUN_IN)
+        )
         samples = Samples(rungs, plan.length)
         with until_interrupted(samples):
             for each in rungs.values():
@@ -101,26 +102,29 @@ def measure_once(
         checked = {mode: describe_validation(each.counters()) for mode, each in rungs.items()}
     method = describe_method(
         spec,
-        rounds=asked.rounds,
+        rounds=options.ladder_rounds,
         iterations=env_steps,
         policy=RANDOM,
         warmup=warmup,
         order=ORDER if len(modes) > 1 else "single",
     )
-    return [record(mode, recorder, method, samples, asked, spec, checked[mode]) for mode in modes]
+    return [record(mode, recorder, method, samples, options, spec, checked[mode]) for mode in modes]
 
 
-def turn_steps(settings: RunSettings, modes: Sequence[str], asked: Climb) -> int:
+def turn_steps(settings: RunSettings, modes: Sequence[str], options: BenchOptions) -> int:
     """Env-steps of a turn: whole updates, and whole evaluations where there are some."""
     each = per_update(settings)
-    updates = max(1, -(-(asked.env_steps or 0) // each))
+    updates = max(1, -(-(options.iterations or 0) // each))
     every = settings.eval.every if "trainer_eval" in modes else 1
     return each * every * -(-updates // every)
 
 
-def warmup_steps(settings: RunSettings, asked: Climb) -> int:
+def warmup_steps(settings: RunSettings, options: BenchOptions) -> int:
+    """Return the env-steps of every rung before the first round: whole updates."""
     each = per_update(settings)
-    return asked.warmup * each if asked.warmup_steps is None else -(-asked.warmup_steps // each) * each
+    if options.warmup is None:
+        return (QUICK_WARMUP if options.quick else WARMUP) * each
+    return -(-options.warmup // each) * each
 
 
 def rung(mode: str, settings: RunSettings) -> Side:
@@ -134,7 +138,7 @@ def record(
     recorder: Recorder,
     method: Method,
     samples: Samples,
-    asked: Climb,
+    options: BenchOptions,
     spec: Spec,
     checked: Validation | None,
 ) -> Record:
@@ -148,8 +152,8 @@ def record(
         counters=samples.work[mode].gained if turns else {},
         values=throughput(spec, env_steps, [turn.ns * env_steps // turn.env_steps for turn in turns]),
         partial=samples.partial,
-        label=asked.extras.label or mode,
+        label=options.phase or mode,
         validation=checked,
     )
     named = replace(made, run_id=f"{made.run_id}-{mode}")
-    return replace(named, goal=goal_of(named, asked.extras.wanted))
+    return replace(named, goal=goal_of(named, wanted_of(options)))

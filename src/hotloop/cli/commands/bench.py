@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
     from hotloop.lab.bench import Extras
-    from hotloop.lab.ladder import Climb
     from hotloop.lab.measure.rounds import Rounds
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.programs.launch import Program
@@ -61,22 +60,20 @@ def bench(options: BenchOptions) -> int:
     extras = extras_of(options, baselines[0])
     if modes != (ENV_ONLY,):
         check_ladder(modes, options, baselines)
-        return climb_all(target, modes, options, extras)
+        return climb_all(target, modes, options, extras.baselines)
     return measured(target, options, extras, baselines)
 
 
 def extras_of(options: BenchOptions, baselines: Sequence[str]) -> "Extras":
     """Return what is asked for beside the speed; `baselines` are names of records."""
-    from hotloop.judge.judge import Wanted
-    from hotloop.lab.bench import Extras
+    from hotloop.lab.bench import Extras, wanted_of
 
-    goal = options.target_steps_per_sec
     return Extras(
         label=options.phase,
         phases=options.profile,
         instructions=options.instructions,
         garbage=options.gc,
-        wanted=None if goal is None else Wanted(env_steps_per_s=goal, enforced=options.enforce_target),
+        wanted=wanted_of(options),
         baselines=find_baselines(baselines),
         band=options.band_share,
     )
@@ -173,17 +170,9 @@ def check_single(target: Target, options: BenchOptions, baselines: Parted) -> No
         )
 
 
-def climb_of(options: BenchOptions, extras: "Extras") -> "Climb":
-    """Return how the ladder is measured; env-steps are made into whole updates where their size is known."""
-    from hotloop.lab.ladder import Climb
-
-    climb = Climb(rounds=options.ladder_rounds, env_steps=options.iterations, extras=extras)
-    if options.quick:
-        climb = replace(climb, warmup=1)
-    return climb if options.warmup is None else replace(climb, warmup_steps=options.warmup)
-
-
-def climb_all(target: Target, modes: Sequence[str], options: BenchOptions, extras: "Extras") -> int:
+def climb_all(
+    target: Target, modes: Sequence[str], options: BenchOptions, baselines: "Sequence[Record]"
+) -> int:
     """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder."""
     from hotloop.lab.ladder import climb
     from hotloop.lab.training import settings as training_settings
@@ -198,7 +187,7 @@ def climb_all(target: Target, modes: Sequence[str], options: BenchOptions, extra
     ladders: list[list[Record]] = []
     for each in runs:
         with bar(f"{each.target.name} {','.join(modes)}") as progress, stdout_kept_clean():
-            records = climb(each, modes, climb_of(options, extras), progress)
+            records = climb(each, modes, options, progress, baselines=baselines)
         ladders.append([kept_in(output, record) for record in records])
         if ladders[-1][0].partial:
             break

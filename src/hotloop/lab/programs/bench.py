@@ -46,7 +46,8 @@ def bench(
         def once() -> Record:
             return measure_once(ProgramSide(program, launcher, metric), rounds, extras, progress)
 
-        return judge(with_comparisons(replace(once(), label=extras.label), extras, once))
+        first = replace(once(), label=extras.label)
+        return judge(with_comparisons(first, extras.baselines, extras.band, once))
 
 
 def measure_once(side: ProgramSide, rounds: Rounds, extras: Extras, progress: Progress) -> Record:
