@@ -34,23 +34,23 @@ WORKER = ("-P", "-m", "hotloop.lab.workers.cell")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LocatedSuite:
     """A suite, and where its targets are opened from."""
 
     suite: Suite
     folder: Path
 
 
-def find(name: str, here: Path | None = None) -> Found:
+def find(name: str, here: Path | None = None) -> LocatedSuite:
     """A suite of the project around a folder, or one of those that ship; InputError with the nearest name."""
     folder = (here or Path.cwd()).resolve()
     path = project.find_file(folder)
     own = project.read(path) if path else None
     shipped = project.read(SHIPPED)
     if own and name in own.suites:
-        return Found(suite=own.suites[name], folder=own.folder)
+        return LocatedSuite(suite=own.suites[name], folder=own.folder)
     if name in shipped.suites:
-        return Found(suite=shipped.suites[name], folder=folder)
+        return LocatedSuite(suite=shipped.suites[name], folder=folder)
     known = [*(own.suites if own else ()), *shipped.suites]
     raise unknown("suite", name, known, f"there are {', '.join(known)}; {project.NAME} may have others")
 
@@ -89,7 +89,7 @@ def cell_of(item: Item, rounds: Rounds) -> Cell:
     return Cell(target=item.target, experiment=f"{__name__}:{item.do}", asked=asked)
 
 
-def told(found: Found, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
+def told(found: LocatedSuite, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
     """What the items came to, in the order of the suite."""
     done = {each.cell.id: each for each in swept.done}
     items = []

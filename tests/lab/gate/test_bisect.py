@@ -3,12 +3,12 @@ from collections.abc import Sequence
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.gate.bisect import Found, Step, Verdict, search
+from hotloop.lab.gate.bisect import BisectResult, Step, Verdict, search
 
 COMMITS = [f"c{number}" for number in range(1, 21)]
 
 
-def bisected(first_bad: int, skipped: Sequence[int] = (), hint: str | None = None) -> Found:
+def bisected(first_bad: int, skipped: Sequence[int] = (), hint: str | None = None) -> BisectResult:
     def judge(commit: str) -> Step:
         number = int(commit[1:])
         told: Verdict = "skip" if number in skipped else "bad" if number >= first_bad else "good"

@@ -9,7 +9,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.episodes import Episode
-from hotloop.lab.sim.sim import Moment, SimSettings, SoFar, Watch, envs_for, open_game, sim
+from hotloop.lab.sim.sim import Moment, SimSettings, SimState, Watch, envs_for, open_game, sim
 
 
 def played(target: str = "grid/guard", watches: tuple[Watch, ...] = (), **given: Any) -> Record:
@@ -64,7 +64,7 @@ def test_each_env_counts_for_its_share_only_so_that_short_episodes_weigh_no_more
     def episode(env: int, length: int) -> Episode:
         return Episode(env=env, length=length, return_per_agent=0.0, cut=False)
 
-    found = SoFar(
+    found = SimState(
         work=None,  # type: ignore[arg-type]
         finished=[[episode(0, 1), episode(0, 2), episode(0, 3)], [episode(1, 9)]],
         shares=[2, 1],

@@ -28,7 +28,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class BisectResult:
     """What a search came to."""
 
     # Hash and subject of the commits that may have done it, the oldest first; one where it is known
@@ -77,7 +77,7 @@ def search(
     judge: Callable[[str], Step],
     subject: Callable[[str], str] = str,
     hint: str | None = None,
-) -> Found:
+) -> BisectResult:
     """Find the first bad commit; the last is bad, and what is before the first is good.
 
     A hint is a commit that may well be it: it and the one before are tried first.
@@ -91,7 +91,7 @@ def search(
         steps.append(judge(commits[at]))
         looked.note(at, steps[-1].told)
     suspects = tuple((commit, subject(commit)) for commit in looked.suspects)
-    return Found(suspects=suspects, steps=tuple(steps))
+    return BisectResult(suspects=suspects, steps=tuple(steps))
 
 
 def bisect(
@@ -102,7 +102,7 @@ def bisect(
     *,
     say: Say,
     hint: str | None = None,
-) -> Found:
+) -> BisectResult:
     """Find the commit since which a budget is missed, between what it is held against and HEAD."""
     against = against_of(budget, how)
     if against is None or against.place is None:

@@ -52,7 +52,7 @@ class Played:
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
+class EpisodesState:
     """What is known so far."""
 
     work: Tally
@@ -135,7 +135,7 @@ def play(
         check_player(subject, asked.player)
         recorder = Recorder("sim", subject.spec)
         subject.reset()
-        found = SoFar(work=Tally(lambda: subject.counters))
+        found = EpisodesState(work=Tally(lambda: subject.counters))
         with until_interrupted(found):
             play_all(subject, asked, found, progress, keep=keep)
         found.work.note()
@@ -143,7 +143,9 @@ def play(
         return judge(record(subject, asked, recorder, found)), tape
 
 
-def play_all(subject: Subject, asked: SimSettings, found: SoFar, progress: Progress, *, keep: bool) -> None:
+def play_all(
+    subject: Subject, asked: SimSettings, found: EpisodesState, progress: Progress, *, keep: bool
+) -> None:
     scores, actions = Scores(subject, asked.steps or ENDLESS_STEPS), acting(asked.player, subject)
     while len(found.episodes) < asked.episodes:
         start, used = now_ns(), cpu_ns()
@@ -167,7 +169,7 @@ def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: 
     with closing(open_subject(as_game(target), profile=False)) as subject:
         assert isinstance(subject, Seated), "it names its players"
         recorder = Recorder("sim", subject.spec)
-        found = SoFar(work=Tally(lambda: subject.counters))
+        found = EpisodesState(work=Tally(lambda: subject.counters))
         with until_interrupted(found):
             play_whole_games(subject, asked, found, progress)
         found.work.note()
@@ -175,7 +177,7 @@ def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: 
         return judge(record_of_games(subject, asked, recorder, found, parts))
 
 
-def play_whole_games(subject: Seated, asked: SimSettings, found: SoFar, progress: Progress) -> None:
+def play_whole_games(subject: Seated, asked: SimSettings, found: EpisodesState, progress: Progress) -> None:
     """Play a warm-up game, then every game from the seed; no step is made that belongs to no counted game."""
     limit = asked.steps or ENDLESS_STEPS
     subject.reset()
@@ -235,7 +237,7 @@ def record_of_games(
     subject: Seated,
     asked: SimSettings,
     recorder: Recorder,
-    found: SoFar,
+    found: EpisodesState,
     parts: Mapping[str, Sequence[float]],
 ) -> Record:
     """Return the record of games that were played one after another."""
@@ -274,7 +276,7 @@ def record_of_games(
     )
 
 
-def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: SoFar) -> Record:
+def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: EpisodesState) -> Record:
     env_steps, played = found.work.gained["env_steps"], found.episodes
     speeds = throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
     if found.wall_ns and played:

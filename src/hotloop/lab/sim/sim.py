@@ -79,7 +79,7 @@ Watch = Callable[[Moment], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
+class SimState:
     """What is known so far."""
 
     work: Tally
@@ -129,7 +129,7 @@ class Game:
             return [2**31] * envs
         return [episodes // envs + (env < episodes % envs) for env in range(envs)]
 
-    def play(self, found: SoFar) -> Iterator[Moment]:
+    def play(self, found: SimState) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
         episodes = Episodes(batch, self.limit, watched=found.sums)
@@ -172,7 +172,7 @@ class Game:
                 batch.step(player.choose())
                 player.note(np.flatnonzero(batch.terminals | batch.truncations).tolist())
 
-    def how_far(self, found: SoFar, age: int) -> tuple[int, int]:
+    def how_far(self, found: SimState, age: int) -> tuple[int, int]:
         """In steps of one env where an episode's length is known, else in episodes."""
         if self.length:
             return len(found.finished[0]) * self.length + age, found.shares[0] * self.length
@@ -213,7 +213,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
         recorder = Recorder("sim", described_spec(game))
         game.warm_up()
         batch.reset()
-        found = SoFar(
+        found = SimState(
             work=Tally(lambda: batch.counters),
             finished=[[] for _ in range(batch.spec.num_envs)],
             shares=game.shares,
@@ -231,7 +231,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
         return judge(record(game, recorder, found))
 
 
-def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
+def record(game: Game, recorder: Recorder, found: SimState) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
     speeds = throughput(batch.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
@@ -269,7 +269,7 @@ def history_of(batch: Batch) -> dict[str, str]:
     return {f"{heading}.{label}": info for heading, labels in each for label, info in labels.items()}
 
 
-def means(game: Game, found: SoFar) -> dict[str, list[float]]:
+def means(game: Game, found: SimState) -> dict[str, list[float]]:
     """Over all steps of each env, what the world's history is about."""
     names = history_of(game.batch).items() if found.steps else ()
     return {f"{MEAN}{name}": (found.sums[info] / found.steps).tolist() for name, info in names}
@@ -282,7 +282,7 @@ def reasons(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
     return {f"{ENDED}{reason}": [float(said.count(reason))] for reason in dict.fromkeys(said)}
 
 
-def contest(game: Game, found: SoFar) -> dict[str, list[float]]:
+def contest(game: Game, found: SimState) -> dict[str, list[float]]:
     """Games won and lost, why they ended, how many a second, and where the time went."""
     said, episodes = game.batch.spec.world.contest, found.episodes
     if said is None or not episodes:
@@ -300,7 +300,7 @@ def contest(game: Game, found: SoFar) -> dict[str, list[float]]:
     }
 
 
-def games_done(game: Game, found: SoFar) -> float:
+def games_done(game: Game, found: SimState) -> float:
     """Return how many games all steps are worth; episodes of any other world count once they are over.
 
     Every env of a contest steps until the last one has played its share, so games are cut off at the end:
@@ -312,7 +312,7 @@ def games_done(game: Game, found: SoFar) -> float:
     return found.steps * game.batch.spec.num_envs / fmean(episode.length for episode in episodes)
 
 
-def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
+def split(game: Game, found: SimState, encoding: str) -> dict[str, list[float]]:
     """The parts of the wall time, in nanoseconds; one thread's, so that they add up."""
     phases = game.batch.phase_totals()
     encoded = phases.get(encoding, 0)
@@ -339,7 +339,7 @@ def described_spec(game: Game) -> Spec:
     return seated_spec(spec, Target(spec.name, seats))
 
 
-def method(game: Game, found: SoFar) -> Method:
+def method(game: Game, found: SimState) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
@@ -370,7 +370,7 @@ def episode_notices(cuts: Sequence[bool], wanted: int, limit: int, *, partial: b
     return said
 
 
-def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:
+def notices(game: Game, found: SimState, made: Record) -> list[Notice]:
     """Return what a reader must know about the episodes."""
     cuts = [episode.cut for episode in found.episodes]
     said = episode_notices(cuts, game.asked.episodes, game.limit, partial=found.partial)

@@ -106,7 +106,7 @@ class Window:
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
+class TrainingState:
     """What is known so far of a run, complete up to the last whole window."""
 
     work: Tally
@@ -147,7 +147,7 @@ class SoFar:
 def record_of(
     settings: RunSettings,
     batch: Batch,
-    found: SoFar,
+    found: TrainingState,
     recorder: Recorder,
     shadowed: Shadowed | None,
     *,
@@ -180,7 +180,7 @@ def record_of(
     )
 
 
-def looks_of(found: SoFar) -> list[LoopLook]:
+def looks_of(found: TrainingState) -> list[LoopLook]:
     """Return the windows without a profiler as looks at a loop, each in the phase of its updates."""
     looks: list[LoopLook] = []
     before = 0
@@ -199,7 +199,7 @@ def looks_of(found: SoFar) -> list[LoopLook]:
     return keep_few([look for look, window in zip(looks, found.windows, strict=True) if id(window) in clean])
 
 
-def used(found: SoFar) -> Resources:
+def used(found: TrainingState) -> Resources:
     """What the run used, memory as it was at the end of each window."""
     wall_ns = max(now_ns() - found.begin_ns, 1)
     ends = accumulate(window.wall_ns for window in found.windows)
@@ -213,14 +213,14 @@ def used(found: SoFar) -> Resources:
     )
 
 
-def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validation | None:
+def validation(batch: Batch, found: TrainingState, shadowed: Shadowed | None) -> Validation | None:
     """What the twin compared where it was asked to, and what the shadow of the world itself did."""
     bundle = None if found.bundle is None else str(found.bundle)
     by_twin = replace(shadowed.validation(), bundle=bundle) if shadowed else None
     return both_validations(by_twin, describe_validation(batch.counters))
 
 
-def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
+def notices(settings: RunSettings, found: TrainingState) -> list[Notice]:
     """What only the run knows: how it was cut to size, and how it was timed."""
     times = found.times
     host = times is not None and times.how == "async"
@@ -231,7 +231,7 @@ def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     return [*settings.notices, *said]
 
 
-def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
+def method(settings: RunSettings, batch: Batch, found: TrainingState) -> Method:
     """A round is a window of updates."""
     steps = per_update(settings) * settings.train.log_every
     times = found.times
@@ -239,7 +239,7 @@ def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
     return describe_method(batch.spec, rounds=len(found.windows), iterations=steps, policy=LEARNING, **clock)
 
 
-def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
+def values(batch: Batch, found: TrainingState) -> dict[str, Sequence[float]]:
     """One value a window; of returns, one a window in which an episode ended."""
     windows, clean = found.windows, found.clean
     known: dict[str, list[float]] = {
@@ -260,7 +260,7 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
 
 
-def phases(found: SoFar) -> dict[str, Any]:
+def phases(found: TrainingState) -> dict[str, Any]:
     """The account of all windows; nothing where nothing was timed."""
     times, windows = found.times, [window.times for window in found.clean if window.times]
     if times is None:

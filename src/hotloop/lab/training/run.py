@@ -31,7 +31,7 @@ from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.folder import Run
 from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together
-from hotloop.lab.training.record import SoFar, Window, record_of
+from hotloop.lab.training.record import TrainingState, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
@@ -149,7 +149,7 @@ class Session:
             how = choose_how(self.settings.around.timing, device)
             self.clock = Clock(batch, how=how, device=device)
         self.counted = windows_together(ranks, self.windows.close(), batch)[1] if ranks.several else {}
-        self.found = SoFar(
+        self.found = TrainingState(
             work=Tally(self.counters),
             first_steps=self.trainer.steps,
             first_agent_steps=self.trainer.agent_steps,

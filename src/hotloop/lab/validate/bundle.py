@@ -192,9 +192,7 @@ def follow(
     progress: Progress = silent,
 ) -> None:
     """Step both sides through a tape until they differ."""
-    begun: dict[int, list[int]] = {}
-    for before, env in resets:
-        begun.setdefault(before, []).append(env)
+    begun = resets_by_step(resets)
     last = len(actions) if steps is None else steps
     for number in range(last + 1):
         if number in begun and (steps is None or number < last):
@@ -203,6 +201,14 @@ def follow(
             return
         shadowing.step(unfolded(shadowing.candidate, actions[number]))
         progress(number, last)
+
+
+def resets_by_step(resets: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+    """Return the envs that are begun anew before each step."""
+    begun: dict[int, list[int]] = {}
+    for before, env in resets:
+        begun.setdefault(before, []).append(env)
+    return begun
 
 
 def open_both(facts: Facts) -> Shadowing:

@@ -16,7 +16,7 @@ from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
+from hotloop.lab.validate.bundle import Bundle, bundle_of, follow, resets_by_step
 from hotloop.lab.validate.equal import Closeness, is_ignored, row_hashes, snapshot
 from hotloop.lab.validate.match import (
     Course,
@@ -60,7 +60,7 @@ class Way:
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class CourseResult:
     """What a course showed."""
 
     part: Part
@@ -88,7 +88,7 @@ class Found:
         except InputError as error:
             self.unkept = str(error)
 
-    def first_calls(self, calls: int) -> "Found":
+    def first_calls(self, calls: int) -> "CourseResult":
         """The same play, as far as so many calls; the hashes beyond are never asked for."""
         resets = [each for each in self.played.resets if each[0] < calls]
         return replace(self, played=replace(self.played, actions=self.played.actions[:calls], resets=resets))
@@ -96,7 +96,7 @@ class Found:
 
 def play_course(
     match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
-) -> Found:
+) -> CourseResult:
     """Play a course on both sides, until its limits or until they differ."""
     sides = (with_keys(side, course) for side in (match.reference, match.candidate))
     reference, candidate = open_aligned(*sides)
@@ -135,14 +135,14 @@ def lead(
     return not state.partial
 
 
-def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:
+def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> CourseResult:
     spec = shadowing.candidate.spec
     sides = (shadowing.reference, shadowing.candidate)
     by_env = is_aligned(*sides)
     # fields that were ignored, or shown in unlike forms, and first shown after the reset
     ignored = {name for name in shadowing.names if is_ignored(name, shadowing.ignore)}
     unseen = {name for side in sides if by_env for name in side.unseen()}
-    return Found(
+    return CourseResult(
         part=Part(
             tape=tape,
             num_envs=spec.num_envs,
@@ -182,8 +182,8 @@ def other_ways(match: Match, threads: int) -> list[dict[str, object]]:
 
 
 def play_otherwise(
-    match: Match, course: Course, first: Found, keys: dict[str, object], way: Way, moved: Moved
-) -> Found:
+    match: Match, course: Course, first: CourseResult, keys: dict[str, object], way: Way, moved: Moved
+) -> CourseResult:
     """Play a course's tape by the candidate made in another way, and compare hashes of everything.
 
     Where they differ, the reference plays as much of it again, so that the place can be named.
@@ -195,7 +195,7 @@ def play_otherwise(
         envs = min(spec.num_envs, compared)
         at = first_apart(subject, first, left_out, envs, moved)
         steps = len(first.played.actions) if at is None else at[0]
-        found = Found(
+        found = CourseResult(
             part=Part(
                 tape=course.tape,
                 num_envs=spec.num_envs,
@@ -206,12 +206,12 @@ def play_otherwise(
             )
         )
     if at is not None:
-        name(found, match, course, first, keys, way, at)
+        locate_difference(found, match, course, first, keys, way, at)
     return found
 
 
 def first_apart(
-    subject: Subject, first: Found, left_out: tuple[str, ...], envs: int, moved: Moved
+    subject: Subject, first: CourseResult, left_out: tuple[str, ...], envs: int, moved: Moved
 ) -> tuple[int, int] | None:
     """The step and env at which a subject's hashes leave those of a play; None where they never do."""
     expected = iter(first.hashes)
@@ -221,7 +221,7 @@ def first_apart(
         return int(np.argmax(wrong)) if wrong.any() else None
 
     subject.reset()
-    env, begun = apart(), resets_by_step(first.played)
+    env, begun = apart(), resets_by_step(first.played.resets)
     for step, actions in enumerate(first.played.actions):
         if env is None and step in begun:
             subject.reset_some(widened(begun[step], subject.spec.num_envs, first.part.num_envs))
@@ -232,13 +232,6 @@ def first_apart(
         env = apart()
         moved(1)
     return None if env is None else (len(first.played.actions), env)
-
-
-def resets_by_step(played: Played) -> dict[int, list[int]]:
-    begun: dict[int, list[int]] = {}
-    for before, env in played.resets:
-        begun.setdefault(before, []).append(env)
-    return begun
 
 
 def fitted(actions: Any, num_envs: int) -> Any:
@@ -252,11 +245,11 @@ def widened(envs: list[int], num_envs: int, before: int) -> list[int]:
     return [env for env in range(num_envs) if env % before in envs]
 
 
-def name(
-    found: Found,
+def locate_difference(
+    found: CourseResult,
     match: Match,
     course: Course,
-    first: Found,
+    first: CourseResult,
     keys: dict[str, object],
     way: Way,
     at: tuple[int, int],
@@ -281,7 +274,7 @@ def name(
         rows = np.array([fitted(each, wide) for each in first.played.actions])
         resets = [
             (before, env)
-            for before, envs in resets_by_step(first.played).items()
+            for before, envs in resets_by_step(first.played.resets).items()
             for env in widened(envs, wide, first.part.num_envs)
         ]
         follow(shadowing, rows, resets)

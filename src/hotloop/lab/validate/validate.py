@@ -30,7 +30,7 @@ from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
 from hotloop.lab.validate.equal import check_ignored, closeness_of, notices_of
 from hotloop.lab.validate.lockstep import (
-    Found,
+    CourseResult,
     Limits,
     Way,
     found_in,
@@ -67,10 +67,10 @@ TIMED_NS = 50_000_000
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
+class ValidationState:
     """What is known so far."""
 
-    plays: list[Found] = field(default_factory=list)
+    plays: list[CourseResult] = field(default_factory=list)
     bundle: Bundle | None = None
     faults: tuple[Notice, ...] = ()  # Of the candidate
     digest: Mapping[str, str] | None = None  # What the candidate showed in a short play
@@ -79,7 +79,7 @@ class SoFar:
     partial: bool = True
 
     @property
-    def failed(self) -> Found | None:
+    def failed(self) -> CourseResult | None:
         return next((each for each in self.plays if each.difference), None)
 
 
@@ -126,7 +126,7 @@ def validate(
             courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
         recorder = Recorder("validate", spec)
         limits = limits_of(options, match, spec, presets)
-        found = SoFar(faults=faults, digest=digest, timing_seed=seed)
+        found = ValidationState(faults=faults, digest=digest, timing_seed=seed)
 
         def so_far() -> Record | None:
             return record(match, way, found, recorder, spec) if found.plays else None
@@ -216,7 +216,7 @@ class Meter:
 
 
 def play_all(
-    match: Match, courses: list[Course], way: Way, limits: Limits, found: SoFar, meter: Meter
+    match: Match, courses: list[Course], way: Way, limits: Limits, found: ValidationState, meter: Meter
 ) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
@@ -238,7 +238,7 @@ def play_all(
             return
 
 
-def record(match: Match, way: Way, found: SoFar, recorder: Recorder, spec: Spec) -> Record:
+def record(match: Match, way: Way, found: ValidationState, recorder: Recorder, spec: Spec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     counters = Counter[str]()
@@ -291,7 +291,7 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | N
         return judge(made), stepped_once
 
 
-def validation(match: Match, way: Way, found: SoFar, first: list[Found]) -> Validation:
+def validation(match: Match, way: Way, found: ValidationState, first: list[CourseResult]) -> Validation:
     seen: Mapping[str, tuple[str, ...]] = first[0].seen if first else {}
     failed = found.failed
     ours, theirs = (sum(each.timing[side] for each in first) for side in (0, 1))
