@@ -2,7 +2,7 @@
 
 Two folders may each have a `physics.py`, and a process has room for one module of that name: whichever comes
 first would be both. So while targets of several homes are held against each other, none is opened here. What
-passes between the processes are messages of core/process/messages.py, and no pickles.
+passes between the processes are messages of envs/messages.py, and no pickles.
 """
 
 import os
@@ -26,9 +26,9 @@ from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
-from hotloop.core.process.messages import receive, send
 from hotloop.core.target import Target
 from hotloop.envs import callables
+from hotloop.envs.messages import receive, send
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 

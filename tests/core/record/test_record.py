@@ -157,7 +157,7 @@ def test_the_rows_of_a_record_have_exactly_these_fields():
     assert list(plain["metrics"]["env_steps_per_s"]) == ["median", "mean", "cv", "ci95", "min", "max"]
     assert (
         " ".join(plain["phases"][0])
-        == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share cpu_ns rounds_ns"
+        == "path calls p50_ns p95_ns p99_ns max_ns total_ns mean_ns share cpu_ns rounds_ns"
     )
     assert list(plain["notices"][0]) == ["code", "text", "remedy"]
 

@@ -47,7 +47,7 @@ LAST_BYTES = 4000
 WAITS = str(Path(__file__).parents[2] / "envs" / "projects.py")
 """The file that waits for another process of ours."""
 
-PIPES = ("/multiprocessing/connection.py", "/hotloop/core/process/messages.py")
+PIPES = ("/multiprocessing/connection.py", "/hotloop/envs/messages.py")
 """The files by which it waits."""
 
 STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")

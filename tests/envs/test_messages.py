@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError, TheirError
-from hotloop.core.process.messages import Opaque, receive, send
 from hotloop.core.target import Target
+from hotloop.envs.messages import Opaque, receive, send
 from hotloop.worlds.grid import world
 
 

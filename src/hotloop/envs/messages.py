@@ -124,7 +124,7 @@ def encode_generator(value: Any, buffers: list[bytes]) -> dict[str, Any]:
 
 ENCODERS: tuple[tuple[Any, Callable[[Any, list[bytes]], Any]], ...] = (
     (np.ndarray, encode_array),
-    (np.generic, lambda value, buffers: {KIND: "scalar", "value": encode_array(np.asarray(value), buffers)}),
+    (np.generic, lambda value, buffers: {KIND: "number", "value": encode_array(np.asarray(value), buffers)}),
     ((bytes, bytearray), encode_bytes),
     ((dict, MappingProxyType), encode_dict),
     (list, lambda value, buffers: [encode(each, buffers) for each in value]),
@@ -212,7 +212,7 @@ DECODERS: dict[str, Callable[[Mapping[str, Any], list[bytes]], Any]] = {
     "objects": decode_objects,
     "tensor": decode_tensor,
     "name": lambda value, _: own_class(value),
-    "scalar": lambda value, buffers: decode(value["value"], buffers)[()],
+    "number": lambda value, buffers: decode(value["value"], buffers)[()],
     "bytes": lambda value, buffers: buffers[value["buffer"]],
     "dict": lambda value, buffers: dict(decode_items(value, buffers)),
     "tuple": lambda value, buffers: tuple(decode_items(value, buffers)),
