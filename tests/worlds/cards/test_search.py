@@ -8,7 +8,7 @@ from hotloop.core.exact.random import Draws
 from hotloop.stats.intervals import wilson_interval
 from hotloop.worlds.cards import turns
 from hotloop.worlds.cards.observe import Limits
-from hotloop.worlds.cards.search import imagine, search
+from hotloop.worlds.cards.players import imagine, search
 from hotloop.worlds.cards.state import Ending, State, Zone
 from hotloop.worlds.cards.table import read_deck
 

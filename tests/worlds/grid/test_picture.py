@@ -11,9 +11,8 @@ from support.play import tape
 
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.worlds.grid.drawer import CLIP, GROUND, ICE, SCALE, ground_colour, team_colour
+from hotloop.worlds.grid.drawer import CLIP, DOTS, GROUND, ICE, SCALE, ground_colour, sprites, team_colour
 from hotloop.worlds.grid.features import KINDS
-from hotloop.worlds.grid.sprites import DOTS, sprites
 
 DUEL = """
 resources = ["laser"]

@@ -10,9 +10,8 @@ import hotloop
 from hotloop.core.world import Plan
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
-from hotloop.worlds.grid.atlas import FRAME, MAX_STATIONS
 from hotloop.worlds.grid.features import UNUSED, Feature
-from hotloop.worlds.grid.teacher import Teacher
+from hotloop.worlds.grid.teacher import FRAME, MAX_STATIONS, Teacher
 
 NOOP, NORTH, SOUTH, EAST, WEST = range(5)
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")

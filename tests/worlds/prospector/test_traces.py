@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.worlds.prospector.metrics import METRICS
+from hotloop.worlds.prospector.observe import METRICS
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.npz"))
 every_trace = pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)

@@ -113,8 +113,7 @@ def twin() -> type[Twin]:
 
 
 def narrator(parameters: Parameters) -> Narrator:
-    from hotloop.worlds.cards.log import Log
-    from hotloop.worlds.cards.observe import Limits
+    from hotloop.worlds.cards.observe import Limits, Log
 
     made = plan(parameters)
     limits = Limits(actions=parameters.max_actions, permanents=parameters.max_permanents)
@@ -140,7 +139,7 @@ def first() -> type[PlayerTwin]:
 
 
 def search() -> type[PlayerTwin]:
-    from hotloop.worlds.cards.search import Search
+    from hotloop.worlds.cards.players import Search
 
     return Search
 

@@ -1,13 +1,14 @@
-"""What the player who must choose sees, one row of float32; observe.h must agree.
+"""What the player who must choose sees, one row of float32, and people a line a decision; see observe.h.
 
 A card's row is its place in its deck's list. A card in a library is in no row, nor one in the opponent's
 hand: its row is zero. The k-th row of permanents is the k-th of the cards' rows that is on the battlefield.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,11 @@ from hotloop.core.world import Part
 from hotloop.worlds.cards.state import (
     DECK,
     EVENTS,
+    HERO,
     NONE,
     OBJECTS,
     Copy,
+    Happened,
     Item,
     Option,
     State,
@@ -185,3 +188,60 @@ def event_row(event: list[int], seat: int) -> list[float]:
     what, whose, subject, object_, amount, step = event
     about = (relative(subject, seat), relative(object_, seat))
     return [float(what), float(whose == seat), *map(float, about), amount / 10, float(step), 1.0]
+
+
+WORDS = {
+    Happened.DRAW: "draws",
+    Happened.LAND: "plays",
+    Happened.CAST: "casts",
+    Happened.ABILITY: "activates",
+    Happened.TRIGGER: "triggers",
+    Happened.RESOLVE: "resolves",
+    Happened.COUNTERED: "loses the spell",
+    Happened.ATTACK: "attacks with",
+    Happened.BLOCK: "blocks with",
+    Happened.DAMAGE: "deals",
+    Happened.DIE: "buries",
+    Happened.RETURN: "returns",
+}
+NAMES = ("hero", "villain")
+
+
+class Log:
+    """Tells what both did since the last decision, and where the game stands."""
+
+    def __init__(self, limits: Limits, decks: tuple[list[int], list[int]]) -> None:
+        self.limits, self.decks = limits, decks
+        self.seat = HERO
+        self.turn = 0
+
+    def tell(self, shown: Mapping[str, Any]) -> str:
+        over = bool(shown["end_reason"])
+        seat = self.seat if over else int(shown["seat"])
+        self.seat = int(shown["seat"])
+        parts = views(shown["observations"][0], self.limits)
+        lives = [round(float(parts[name][0, 0]) * 20) for name in ("agent", "opponent")]
+        mine, theirs = lives if seat == HERO else lives[::-1]
+        step = Step(int(parts["agent"][0, 13:25].argmax())).name.lower().replace("_", " ")
+        happened = "; ".join(self.event(row, seat) for row in parts["events"] if row[-1])
+        turn = int(shown["turn_count"])
+        head = f"turn {turn:2}" if turn != self.turn else " " * 7
+        self.turn = 0 if over else turn
+        return f"{head}  {step:12} hero {mine:2}  villain {theirs:2}   {happened or 'nothing happens'}"
+
+    def event(self, row: Any, seat: int) -> str:
+        what, subject, other = Happened(int(row[0])), int(row[2]), int(row[3])
+        who = NAMES[seat if row[1] else 1 - seat]
+        if what == Happened.DAMAGE:
+            harmed = self.name(other, seat)
+            return f"{who}'s {self.name(subject, seat)} deals {round(float(row[4]) * 10)} to {harmed}"
+        about = "" if subject == NONE else f" {self.name(subject, seat)}"
+        at = "" if other == NONE else f" at {self.name(other, seat)}"
+        return f"{who} {WORDS[what]}{about}{at}" if what != Happened.DRAW else f"{who} draws a card"
+
+    def name(self, number: int, seat: int) -> str:
+        """An object as this seat numbers it."""
+        if number >= OBJECTS:
+            return NAMES[seat if number == OBJECTS else 1 - seat]
+        owner = seat if seat_of(number) == 0 else 1 - seat
+        return CARDS[self.decks[owner][number % DECK]].name

@@ -11,11 +11,9 @@ from typing import Any
 from hotloop.core.exact.random import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.cards import COUNTERS, turns
-from hotloop.worlds.cards.digest import words
 from hotloop.worlds.cards.observe import Limits, observation
-from hotloop.worlds.cards.players import villains_choice
-from hotloop.worlds.cards.search import search
-from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, State
+from hotloop.worlds.cards.players import search, villains_choice
+from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, State, words
 
 NOBODY = "none"
 """Whoever calls plays both seats."""

@@ -286,7 +286,7 @@ def twin() -> type[Twin]:
 
 
 def weighted() -> type[PlayerTwin]:
-    from hotloop.worlds.farm.players import Weighted
+    from hotloop.worlds.farm.actions import Weighted
 
     return Weighted
 
@@ -301,7 +301,7 @@ def run_log(parameters: Parameters, run: Run) -> RunLog | None:
 
 
 def drawer(parameters: Parameters) -> Drawer:
-    from hotloop.worlds.farm.drawer import FarmDrawer
+    from hotloop.worlds.farm.observe import FarmDrawer
 
     return FarmDrawer()
 

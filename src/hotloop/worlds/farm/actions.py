@@ -1,13 +1,15 @@
-"""The eight actions, and why each may fail; actions.h has the same.
+"""The eight actions, why each may fail, and a player who chooses by chance; actions.h has the same.
 
 Others are where they stood when the step began: a move lands, and a child is seen, when the environment is
 updated. What others own and whether they live is as it is when an agent's turn comes.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from hotloop.core.exact.maths import f32
+from hotloop.core.world import Plan
 from hotloop.worlds.farm.state import (
     ALIVE,
     DAMAGE,
@@ -191,3 +193,22 @@ def die(farm: "Farm", agent: Agent, cause: str) -> None:
     else:
         farm.state.starved += 1
     farm.count(f"death.{cause}")
+
+
+WEIGHTS = (4, 4, 26, 6, 36, 12, 4, 8)
+"""Of a hundred decisions, by action."""
+
+
+class Weighted:
+    """Moves and gathers most of the time; what it does is decided by each agent's luck."""
+
+    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
+        self.luck = seen["luck"]
+        limits = tuple(accumulate(WEIGHTS))
+        self.table = tuple(sum(part >= limit for limit in limits) for part in range(limits[-1]))
+
+    def restart(self) -> None:
+        """There is nothing to forget."""
+
+    def choose(self) -> Sequence[int]:
+        return [self.table[luck * len(self.table) >> 31] for luck in self.luck.tolist()]

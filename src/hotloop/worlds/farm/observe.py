@@ -1,4 +1,4 @@
-"""What agents see: thirteen channels around them, or their own state; observe.h has the same."""
+"""What agents see, thirteen channels around them or their own state, and what people see; as observe.h."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.exact.maths import f32
 from hotloop.worlds.farm.state import (
+    ALIVE,
     BREEDS,
     DAMAGE,
     FULL_HEALTH,
@@ -149,3 +150,63 @@ def body(farm: "Farm", me: Agent) -> list[float]:
         *(float(me.breed == breed) for breed in range(3)),
         float(me.defending > 0),
     ]
+
+
+def picture(farm: "Farm") -> NDArray[np.uint8]:
+    """Who stands where, what grows there, and who went by."""
+    width, height = farm.plan["width"], farm.plan["height"]
+    cells = np.zeros((height, width, 4), np.uint8)
+    for row in range(height):
+        for col in range(width):
+            fresh = farm.state.fields[TRAIL].get(farm.cell_at(col, row), 0.0)
+            cells[row, col, 3] = int(fresh * 255.0)
+    for node in farm.state.nodes:
+        share = node.amount / farm.node_cap
+        cells[cell(node.y, height), cell(node.x, width), 2] = int(share * 255.0)
+    for agent in farm.state.agents:
+        if agent.state == ALIVE:
+            at = cells[cell(agent.y, height), cell(agent.x, width)]
+            at[0], at[1] = agent.breed + 1, int(agent.health)
+    return cells
+
+
+GROUND = (38, 44, 36)
+BREED_COLOURS = ((90, 170, 255), (255, 190, 70), (240, 100, 160))
+"""System, independent, control."""
+SCALE = 6
+LETTERS = "SIC"
+MOST_COLUMNS = 100
+"""Of text; a wider world is drawn with several cells a letter."""
+
+
+class FarmDrawer:
+    """Draws agents by type, food in green and tracks in grey."""
+
+    def image(self, cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        drawn = np.empty((*cells.shape[:2], 3), np.uint8)
+        drawn[...] = GROUND
+        drawn += (cells[..., 3:4] // 4).astype(np.uint8)
+        grown = cells[..., 2] > 0
+        drawn[grown, 1] = 80 + cells[..., 2][grown] // 2
+        for breed, colour in enumerate(BREED_COLOURS):
+            drawn[cells[..., 0] == breed + 1] = colour
+        return drawn.repeat(SCALE, axis=0).repeat(SCALE, axis=1)
+
+    def text(self, cells: NDArray[np.uint8]) -> str:
+        step = -(-cells.shape[1] // MOST_COLUMNS)
+        rows = range(0, cells.shape[0], 2 * step)
+        columns = range(0, cells.shape[1], step)
+        return "\n".join(
+            "".join(self._letter(cells[row : row + 2 * step, col : col + step]) for col in columns)
+            for row in rows
+        )
+
+    def _letter(self, cells: Any) -> str:
+        """What matters most of a few cells: an agent, then food, then a track."""
+        breed = int(cells[..., 0].max())
+        if breed:
+            red, green, blue = BREED_COLOURS[breed - 1]
+            return f"\x1b[38;2;{red};{green};{blue}m{LETTERS[breed - 1]}\x1b[0m"
+        if cells[..., 2].max():
+            return "\x1b[32m*\x1b[0m"
+        return "\x1b[90m.\x1b[0m" if cells[..., 3].max() > 64 else " "

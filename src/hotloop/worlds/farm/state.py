@@ -1,7 +1,9 @@
-"""What an env of the farm world consists of; state.h has the same in another layout."""
+"""What an env of the farm world consists of, and how an episode begins; state.h and reset.h have the same."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil, isqrt
 from tempfile import TemporaryFile
 
 import numpy as np
@@ -9,6 +11,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.exact.maths import f32
+from hotloop.core.exact.random import Draws
+from hotloop.core.world import Plan
 
 FREE, ALIVE, DYING = range(3)
 """A slot's states; who dies keeps the slot until the environment has been updated."""
@@ -137,3 +141,71 @@ def cell(at: float, cells: int) -> int:
 def is_rough(block: int) -> bool:
     """Whether a block of terrain costs double, from its random word."""
     return block >> 62 == 0
+
+
+CLUSTER = 5
+"""Nodes of a cluster."""
+CLUSTER_SIZE = 5.0
+"""How far from its middle a node is at most, in each direction."""
+
+
+def begin(plan: Plan, episode_seed: int) -> State:
+    """A new episode's state."""
+    draws = Draws(episode_seed, 0)
+    state = State(episode_seed=episode_seed)
+    cap = f32(plan["node_cap"])
+    state.nodes = [Node(x, y, cap) for x, y in places(plan, draws)]
+    state.fields = [{} for _ in range(FIELDS)]
+    state.agents = [Agent() for _ in range(plan["agents"])]
+    for slot in range(plan["settlers"]):
+        settle(plan, state, slot, draws, slot % BREEDS)
+    return state
+
+
+def settle(plan: Plan, state: State, slot: int, draws: Draws, breed: int) -> None:
+    """Put a new agent without parents anywhere."""
+    x = f32(uniform(draws.word(slot * LANES + LANE_X)) * plan["width"])
+    y = f32(uniform(draws.word(slot * LANES + LANE_Y)) * plan["height"])
+    state.agents[slot] = Agent(
+        state=ALIVE,
+        breed=breed,
+        x=x,
+        y=y,
+        to_x=x,
+        to_y=y,
+        resources=f32(plan["start_resources"]),
+        health=FULL_HEALTH,
+        serial=state.serials,
+    )
+    state.serials += 1
+
+
+def places(plan: Plan, draws: Draws) -> Iterator[tuple[float, float]]:
+    """Where the nodes are."""
+    for node in range(plan["nodes"]):
+        across, down = (uniform(draws.word(LANE_NODES + 2 * node + axis)) for axis in range(2))
+        if plan["placement"] == "random":
+            yield f32(across * plan["width"]), f32(down * plan["height"])
+        elif plan["placement"] == "grid":
+            yield lattice(plan, node)
+        else:
+            yield clustered(plan, draws, node, across, down)
+
+
+def lattice(plan: Plan, node: int) -> tuple[float, float]:
+    """A place of a regular pattern, row by row."""
+    columns = isqrt(plan["nodes"] - 1) + 1
+    rows = ceil(plan["nodes"] / columns)
+    x = f32(f32(node % columns + 0.5) * f32(plan["width"] / columns))
+    y = f32(f32(node // columns + 0.5) * f32(plan["height"] / rows))
+    return x, y
+
+
+def clustered(plan: Plan, draws: Draws, node: int, across: float, down: float) -> tuple[float, float]:
+    """Near the middle of the node's cluster, and within the world."""
+    middle = LANE_NODES + 2 * (plan["nodes"] + node // CLUSTER)
+    x = f32(uniform(draws.word(middle)) * plan["width"])
+    y = f32(uniform(draws.word(middle + 1)) * plan["height"])
+    x = f32(x + f32(f32(across - 0.5) * (2 * CLUSTER_SIZE)))
+    y = f32(y + f32(f32(down - 0.5) * (2 * CLUSTER_SIZE)))
+    return min(max(x, 0.0), float(plan["width"])), min(max(y, 0.0), float(plan["height"]))

@@ -19,9 +19,7 @@ from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
 from hotloop.worlds.farm.ledger import Ledger
-from hotloop.worlds.farm.observe import Still, body, look, planes, standing
-from hotloop.worlds.farm.picture import picture
-from hotloop.worlds.farm.reset import begin, settle
+from hotloop.worlds.farm.observe import Still, body, look, picture, planes, standing
 from hotloop.worlds.farm.state import (
     ALIVE,
     BLOCK,
@@ -38,8 +36,10 @@ from hotloop.worlds.farm.state import (
     Mapped,
     Node,
     State,
+    begin,
     cell,
     is_rough,
+    settle,
 )
 
 NO_EFFECT = (-1, 0.0, 0.0)

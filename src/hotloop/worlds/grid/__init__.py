@@ -7,9 +7,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, PlayerTwin, Rival, Twin, World
 from hotloop.worlds.grid.briefing import brief
-from hotloop.worlds.grid.config import flatten
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
-from hotloop.worlds.grid.rules import Rules, read_rules
+from hotloop.worlds.grid.rules import Rules, flatten, read_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,18 @@
-"""Maps of the grid world: drawn from a seed, or written as text, one character a cell."""
+"""Maps, drawn from a seed or written as text, one character a cell, and how an episode begins on one."""
 
 from collections.abc import Mapping
 from enum import IntEnum
 from importlib import resources as package_files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotloop.core.errors import InputError
+from hotloop.core.exact.random import Draws
+from hotloop.worlds.grid.events import place_station, value_of
+from hotloop.worlds.grid.state import WALL, Agent
+
+if TYPE_CHECKING:
+    from hotloop.worlds.grid.twin import Grid
 
 MAX_SIDE = 255
 
@@ -74,3 +81,40 @@ def parse_map(text: str, legend: Mapping[str, int]) -> list[list[int]]:
     if not any(Cell.SPAWN in row for row in cells):
         raise InputError("the map has no spawn cell: mark at least one with @")
     return cells
+
+
+def fill_map(grid: "Grid") -> None:
+    """Put what the map shows, then draw free cells for the other walls, stations and agents."""
+    free = []
+    for index, content in enumerate(grid.plan["map"]):
+        cell = divmod(index, grid.width)
+        if content == Cell.WALL:
+            grid.objects[cell] = WALL
+        elif content >= Cell.STATION:
+            place_station(grid, cell, content - Cell.STATION)
+        elif content == Cell.SPAWN and len(grid.agents) < grid.plan["agents"]:
+            place_agent(grid, cell)
+        else:
+            free.append(cell)
+    draws = Draws(grid.episode_seed, 0)
+    walls, kinds = grid.plan["walls"], grid.plan["placed"]
+    for k in range(walls + len(kinds) + grid.plan["agents"] - len(grid.agents)):
+        j = k + draws.below(k, len(free) - k)
+        free[k], free[j] = free[j], free[k]
+        if k < walls:
+            grid.objects[free[k]] = WALL
+        elif k < walls + len(kinds):
+            place_station(grid, free[k], kinds[k - walls])
+        else:
+            place_agent(grid, free[k])
+
+
+def place_agent(grid: "Grid", cell: tuple[int, int]) -> None:
+    index, teams = len(grid.agents), grid.plan["teams"]
+    grid.objects[cell] = index
+    inventory = [grid.rules.start.get(name, 0) for name in grid.rules.resources]
+    team = 1 + index % teams if teams else 0
+    group = index % teams if teams else 0
+    agent = Agent(*cell, *cell, *cell, team, group, inventory, [], [0, 0])
+    agent.counted = [value_of(grid, agent, reward) for reward in range(len(grid.rules.rewards))]
+    grid.agents.append(agent)

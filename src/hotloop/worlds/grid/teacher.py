@@ -1,19 +1,206 @@
-"""The scripted teacher of the grid world: its specification. teacher.h chooses the same actions.
+"""The scripted teacher of the grid world: its specification. teacher.h, sight.h and atlas.h do the same.
 
 Each agent has a mind of its own, which knows the rules and what it has seen itself. It follows a list:
 charge when low, deliver what is rewarded, make it from what it holds, fetch what is missing, explore.
 It plans once and keeps the plan as a field of distances, so that being pushed aside costs nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hotloop.core.world import Plan
-from hotloop.worlds.grid.atlas import Atlas, Field, flood, neighbours
 from hotloop.worlds.grid.briefing import Briefing, Task, Tier
-from hotloop.worlds.grid.sight import Cell, Sight, look
+from hotloop.worlds.grid.features import GLOBAL, KINDS, UNUSED, Feature
 from hotloop.worlds.grid.twin import DIRECTIONS
+
+Cell = tuple[int, int]
+"""(row, col) from the agent's spawn, south and east positive."""
+AGENT_TAG, WALL_TAG = KINDS.index("agent"), KINDS.index("wall")
+
+
+@dataclass(slots=True)
+class SeenStation:
+    """A station in view."""
+
+    tag: int
+    wait: int = 0
+    """Ticks until it can be used, as far as it shows."""
+    spent: bool = False
+    """It has no uses left."""
+
+
+@dataclass(slots=True)
+class Sight:
+    """One observation in the teacher's words."""
+
+    here: Cell = (0, 0)
+    last_action: int = 0
+    vibe: int = 0
+    frozen: int = 0
+    inventory: dict[int, int] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
+    """Every cell it is sure to have seen, whatever is in it."""
+    walls: set[Cell] = field(default_factory=set)
+    agents: set[Cell] = field(default_factory=set)
+    stations: dict[Cell, SeenStation] = field(default_factory=dict)
+
+
+def look(tokens: NDArray[np.uint8], radius: int) -> Sight:
+    """Read an observation of shape [tokens, 3]."""
+    sight = Sight()
+    used = [tuple(token) for token in tokens.tolist() if token[0] != UNUSED]
+    south, east = place({feature: value for where, feature, value in used if where == GLOBAL}, sight)
+    for where, feature, value in used:
+        if where != GLOBAL:
+            cell = south + where // 16 - radius, east + where % 16 - radius
+            see(sight, cell, feature, value)
+    sight.agents.discard(sight.here)
+    sight.cells = seen_cells(sight.here, radius, clear_distance(used, len(tokens), radius))
+    return sight
+
+
+def place(shown: Mapping[int, int], sight: Sight) -> Cell:
+    """Read the global tokens: where the agent is and what became of its last action."""
+    sight.last_action = shown.get(Feature.LAST_ACTION, 0)
+    south = shown.get(Feature.SOUTH, 0) - shown.get(Feature.NORTH, 0)
+    sight.here = south, shown.get(Feature.EAST, 0) - shown.get(Feature.WEST, 0)
+    return sight.here
+
+
+def see(sight: Sight, cell: Cell, feature: int, value: int) -> None:
+    """Read one token of a cell; an object's tag comes before the features that are used here."""
+    if feature == Feature.TAG:
+        if value == AGENT_TAG:
+            sight.agents.add(cell)
+        elif value == WALL_TAG:
+            sight.walls.add(cell)
+        else:
+            sight.stations[cell] = SeenStation(value)
+    elif cell in sight.stations:
+        see_station(sight.stations[cell], feature, value)
+    elif cell == sight.here:
+        see_self(sight, feature, value)
+
+
+def see_station(station: SeenStation, feature: int, value: int) -> None:
+    if feature in (Feature.COOLDOWN, Feature.CLIPPED):
+        station.wait = max(station.wait, value)
+    elif feature == Feature.USES:
+        station.spent = value == 0
+
+
+def see_self(sight: Sight, feature: int, value: int) -> None:
+    if feature == Feature.VIBE:
+        sight.vibe = value
+    elif feature == Feature.FROZEN:
+        sight.frozen = value
+    elif feature >= Feature.INVENTORY:
+        resource, page = divmod(feature - Feature.INVENTORY, 2)
+        sight.inventory[resource] = sight.inventory.get(resource, 0) + (value << 8 * page)
+
+
+def clear_distance(used: list[tuple[int, int, int]], limit: int, radius: int) -> int:
+    """The Manhattan distance up to which nothing can be missing: a full observation may have dropped some."""
+    if len(used) < limit:
+        return 2 * radius
+    where = used[-1][0]
+    return -1 if where == GLOBAL else abs(where // 16 - radius) + abs(where % 16 - radius) - 1
+
+
+def seen_cells(here: Cell, radius: int, distance: int) -> list[Cell]:
+    span = range(-radius, radius + 1)
+    return [(here[0] + row, here[1] + col) for row in span for col in span if abs(row) + abs(col) <= distance]
+
+
+FRAME = 64
+"""Side of the square that is remembered; native code keeps a row in a word."""
+MAX_STATIONS = 32
+MAX_DISTANCE = 255
+NEVER = 2**31 - 1
+
+
+@dataclass(slots=True)
+class KnownStation:
+    """A station that was seen, and is still where it was."""
+
+    kind: int
+    """Its place among the briefing's kinds."""
+    ready: int
+    """The tick from which it can be used, as far as is known."""
+
+
+@dataclass(slots=True)
+class Atlas:
+    """A frame of the map: when the agent's window comes to its edge, it is centred on the agent anew."""
+
+    top: int = -(FRAME // 2)
+    left: int = -(FRAME // 2)
+    known: set[Cell] = field(default_factory=set)
+    blocked: set[Cell] = field(default_factory=set)
+    """Walls and stations, which never move; a subset of the known cells."""
+    stations: dict[Cell, KnownStation] = field(default_factory=dict)
+    """The last that were met for the first time, in that order."""
+
+    def frames(self, cell: Cell) -> bool:
+        return 0 <= cell[0] - self.top < FRAME and 0 <= cell[1] - self.left < FRAME
+
+    def centre(self, here: Cell, radius: int) -> bool:
+        """Keep the window and a cell around it in the frame; say whether that moved it.
+
+        What then lies outside is forgotten.
+        """
+        corners = ((here[0] + side, here[1] + side) for side in (-radius - 1, radius + 1))
+        if all(self.frames(corner) for corner in corners):
+            return False
+        self.top, self.left = here[0] - FRAME // 2, here[1] - FRAME // 2
+        self.known = {cell for cell in self.known if self.frames(cell)}
+        self.blocked = {cell for cell in self.blocked if self.frames(cell)}
+        return True
+
+    def remember(self, sight: Sight, briefing: Briefing, tick: int) -> None:
+        """Add what is in view."""
+        self.known.update(sight.cells, sight.walls, sight.stations)
+        self.blocked.update(sight.walls, sight.stations)
+        for cell, seen in sight.stations.items():
+            if seen.tag in briefing.tags:
+                station = self.stations.get(cell) or self.meet(cell, briefing.tags.index(seen.tag))
+                station.ready = NEVER if seen.spent else max(station.ready, tick + seen.wait)
+
+    def meet(self, cell: Cell, kind: int) -> KnownStation:
+        if len(self.stations) == MAX_STATIONS:
+            del self.stations[next(iter(self.stations))]
+        return self.stations.setdefault(cell, KnownStation(kind, 0))
+
+    def block(self, cell: Cell) -> None:
+        """Take a cell for a wall."""
+        if self.frames(cell):
+            self.known.add(cell)
+            self.blocked.add(cell)
+
+
+Field = dict[Cell, int]
+"""Each cell's distance from the nearest goal, over cells known to be free; up to that of the agent."""
+
+
+def flood(goals: Iterable[Cell], free: Collection[Cell], here: Cell, steps: tuple[Cell, ...]) -> Field | None:
+    """Search breadth first from the goals until the agent is reached; None where it is not."""
+    field_: Field = dict.fromkeys(goals, 0)
+    front = list(field_)
+    for distance in range(1, MAX_DISTANCE + 1):
+        front = [cell for cell in neighbours(front, steps) if cell in free and cell not in field_]
+        field_ |= dict.fromkeys(front, distance)
+        if here in field_ or not front:
+            break
+    return field_ if here in field_ else None
+
+
+def neighbours(cells: Iterable[Cell], steps: tuple[Cell, ...]) -> set[Cell]:
+    return {(row + rows, col + cols) for row, col in cells for rows, cols in steps}
+
 
 NOOP = 0
 Wishes = frozenset[int]

@@ -15,16 +15,12 @@ from numpy.typing import NDArray
 from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws
 from hotloop.core.world import Plan
-from hotloop.worlds.grid import digest, picture
-from hotloop.worlds.grid.encounters import meet, use
-from hotloop.worlds.grid.events import add, fire, radiate
+from hotloop.worlds.grid.events import add, fire, meet, radiate, reward_byte, use, value_of
 from hotloop.worlds.grid.features import UNUSED
-from hotloop.worlds.grid.observe import window_cells, window_tokens
-from hotloop.worlds.grid.reset import fill_map
-from hotloop.worlds.grid.rewards import reward_byte, value_of
+from hotloop.worlds.grid.maps import fill_map
+from hotloop.worlds.grid.observe import global_tokens, picture, window_cells, window_tokens
 from hotloop.worlds.grid.rules import Rules
-from hotloop.worlds.grid.state import WALL, Agent, Station
-from hotloop.worlds.grid.tokens import global_tokens
+from hotloop.worlds.grid.state import WALL, Agent, Station, digest, pack_walls
 
 DIRECTIONS = ((-1, 0), (1, 0), (0, 1), (0, -1), (-1, 1), (-1, -1), (1, 1), (1, -1))
 """(row, col) by move: north, south, east, west, then the diagonals."""
@@ -59,7 +55,7 @@ class Grid:
         self.clear()
         self.episode_seed = episode_seed
         fill_map(self)
-        self.wall_words = digest.pack_walls(self)
+        self.wall_words = pack_walls(self)
         self.observations()
 
     # The nine phases.
@@ -219,10 +215,10 @@ class Grid:
         return not self.count(name)
 
     def picture(self) -> NDArray[np.uint8]:
-        return picture.picture(self)
+        return picture(self)
 
     def digest(self) -> int:
-        return digest.digest(self)
+        return digest(self)
 
     def save(self) -> bytes:
         state = {
@@ -243,6 +239,6 @@ class Grid:
         self.agents = [Agent(**agent) for agent in state["agents"]]
         self.stations = [Station(**station) for station in state["stations"]]
         self.objects = dict.fromkeys(map(tuple, state["walls"]), WALL)
-        self.wall_words = digest.pack_walls(self)
+        self.wall_words = pack_walls(self)
         things: list[Agent | Station] = [*self.agents, *self.stations]
         self.objects |= {(thing.row, thing.col): index for index, thing in enumerate(things)}

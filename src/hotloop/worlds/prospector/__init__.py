@@ -63,7 +63,7 @@ def plan(parameters: Parameters) -> Plan:
 
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; prospector.h declares the same."""
-    from hotloop.worlds.prospector.metrics import METRICS
+    from hotloop.worlds.prospector.observe import METRICS
 
     return Layout(
         agents=AGENTS,
@@ -106,7 +106,7 @@ def timer() -> type[PlayerTwin]:
 
 
 def narrator(parameters: Parameters) -> Narrator:
-    from hotloop.worlds.prospector.log import Log
+    from hotloop.worlds.prospector.observe import Log
 
     return Log(parameters.time_max)
 

@@ -1,7 +1,13 @@
-"""What the ship sees: 260 float32, of which 66 and 67 are never set; observe.h must agree to the byte."""
+"""What a ship shows: its observation, its infos, and a readable line a step.
 
-from collections.abc import Iterator
+An observation is 260 float32, of which 66 and 67 are never set; observe.h and metrics.h
+must agree to the byte.
+"""
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from hotloop.worlds.prospector.actions import ACTIONS, TABLE
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     CREDIT_SCALE,
@@ -10,6 +16,7 @@ from hotloop.worlds.prospector.numbers import (
     ICE,
     IRON,
     ISOTOPES,
+    KIND_NAMES,
     MAX_ASTEROIDS,
     MAX_CARGO,
     MAX_FUEL,
@@ -25,8 +32,9 @@ from hotloop.worlds.prospector.numbers import (
     clamp,
     log,
     normalised,
+    positive,
 )
-from hotloop.worlds.prospector.state import Asteroid, Edge, Market, State
+from hotloop.worlds.prospector.state import Asteroid, Edge, Market, Ship, State
 
 OBSERVATIONS = 260
 SHIP_AT = 0
@@ -119,3 +127,60 @@ def observation(state: State, time_max: int, *, selection_valid: bool) -> Iterat
     for index, asteroid in enumerate([*node.asteroids, *missing]):
         yield from asteroid_row(asteroid, selected=index == state.ship.selected)
     yield from market_row(state.market)
+
+
+Metric = Callable[[Ship, bool], Number | int]
+"""From a ship, and whether it survived, to a float32."""
+
+
+def ticks(ship: Ship) -> int:
+    return max(1, ship.ticks)
+
+
+METRICS: Mapping[str, Metric] = {
+    "credits": lambda ship, _: ship.credits,
+    "net_profit": lambda ship, _: ship.credits - ship.spend,
+    "profit_per_tick": lambda ship, _: (ship.credits - ship.spend) / ticks(ship),
+    "survival": lambda _, survived: F(survived),
+    "overheat_ticks": lambda ship, _: ship.overheated,
+    "pirate_encounters": lambda ship, _: ship.encounters,
+    "value_lost_to_pirates": lambda ship, _: ship.lost,
+    "fuel_used": lambda ship, _: positive(MAX_FUEL - ship.fuel),
+    "hull_damage": lambda ship, _: positive(FULL - ship.hull),
+    "tool_wear": lambda ship, _: positive(FULL - ship.tool),
+    "scan_count": lambda ship, _: ship.scans,
+    "mining_ticks": lambda ship, _: ship.mined,
+    "cargo_utilization_avg": lambda ship, _: ship.use / ticks(ship),
+    "time_remaining": lambda ship, _: ship.time,
+}
+"""In the order of metrics.h."""
+
+
+GAUGES = (
+    ("fuel", 0, MAX_FUEL),
+    ("hull", 1, FULL),
+    ("heat", 2, FULL),
+    ("tool", 3, FULL),
+    ("cargo", 4, MAX_CARGO),
+    ("alert", 5, FULL),
+)
+"""Name, place in the observation, maximum."""
+
+
+class Log:
+    """Tells what a ship did, where it is and how it is."""
+
+    def __init__(self, time_max: int) -> None:
+        self.time_max = time_max
+
+    def tell(self, shown: Mapping[str, Any]) -> str:
+        row, action = shown["observations"][0], int(shown["actions"][0])
+        tick = self.time_max - int(shown["time_remaining"])
+        kind = KIND_NAMES[int(row[19:22].argmax())]
+        name = TABLE[action].name if 0 <= action < ACTIONS else f"unknown action {action}"
+        gauges = "  ".join(f"{gauge} {row[at] * most:4.0f}" for gauge, at, most in GAUGES)
+        return (
+            f"tick {tick:5}  {name:22}{'(invalid) ' if shown['invalid'] else '':10}"
+            f"at {round(float(row[22]) * (MAX_NODES - 1)):2} {kind:8} {gauges}  "
+            f"credits {float(shown['credits']):8.1f}  reward {float(shown['rewards'][0]):+9.4f}"
+        )

@@ -10,11 +10,11 @@ from hotloop.worlds.prospector.numbers import (
     PRICE_MIN,
     STATION,
     F,
+    Stream,
     clamp,
     sin,
 )
 from hotloop.worlds.prospector.state import Asteroid, Edge, Market, Node, Ship, State
-from hotloop.worlds.prospector.stream import Stream
 
 
 def begin(stream: Stream, time_max: int) -> State:

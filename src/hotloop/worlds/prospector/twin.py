@@ -12,9 +12,7 @@ import numpy as np
 
 from hotloop.core.exact.random import mix
 from hotloop.core.world import Plan
-from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold
-from hotloop.worlds.prospector.digest import words
-from hotloop.worlds.prospector.metrics import METRICS
+from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold, pirates
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     CREDIT_SCALE,
@@ -28,17 +26,16 @@ from hotloop.worlds.prospector.numbers import (
     TWO_PI,
     F,
     Number,
+    Stream,
     clamp,
     exp,
     positive,
     sin,
     sqrt,
 )
-from hotloop.worlds.prospector.observe import observation
-from hotloop.worlds.prospector.pirates import pirates
+from hotloop.worlds.prospector.observe import METRICS, observation
 from hotloop.worlds.prospector.reset import begin
-from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State
-from hotloop.worlds.prospector.stream import Stream
+from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State, words
 
 SCAN_ACTIONS = (8, 9, 10)
 

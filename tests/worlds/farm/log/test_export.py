@@ -7,7 +7,7 @@ from support.farm_log import play, rows_of
 
 from hotloop.core.errors import InputError
 from hotloop.worlds.farm.log.export import export, main
-from hotloop.worlds.farm.log.schema import TABLES
+from hotloop.worlds.farm.log.rows import TABLES
 
 parquet = pytest.importorskip("pyarrow.parquet")
 

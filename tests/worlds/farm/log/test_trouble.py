@@ -22,9 +22,8 @@ from hotloop.envs.batch import OrderError
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.episodes import logged
 from hotloop.worlds.farm.log import database
-from hotloop.worlds.farm.log.recorder import LogError
-from hotloop.worlds.farm.log.schema import VERSION
-from hotloop.worlds.farm.log.writer import Background
+from hotloop.worlds.farm.log.recorder import Background, LogError
+from hotloop.worlds.farm.log.rows import VERSION
 
 SMALL: dict[str, Any] = {"num_envs": 1, "perception": False}
 
@@ -307,7 +306,7 @@ def test_a_run_killed_at_twenty_moments_leaves_a_prefix_of_the_truth(moment: int
 
 
 def test_a_log_of_another_version_is_not_read(tmp_path: Path) -> None:
-    from hotloop.worlds.farm.log.schema import open_log
+    from hotloop.worlds.farm.log.rows import open_log
 
     log = tmp_path / "run.db"
     play(log, 2, **SMALL)

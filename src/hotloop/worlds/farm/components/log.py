@@ -8,8 +8,8 @@ from typing import Any
 from hotloop.core.settings import parameter
 from hotloop.core.world import Plan, Run, RunLog, World
 from hotloop.worlds.farm import Parameters, alone, run_log
+from hotloop.worlds.farm.actions import Weighted
 from hotloop.worlds.farm.ledger import NOT_ITS_TURN, NUMBERS, Number
-from hotloop.worlds.farm.players import Weighted
 from hotloop.worlds.farm.twin import Farm
 
 FIRST_STEPS = 2

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.worlds.farm.log.rows import Columns, Written
-from hotloop.worlds.farm.log.schema import AGENTS, SIMULATIONS, Table, create, version_of
+from hotloop.worlds.farm.log.rows import AGENTS, SIMULATIONS, Columns, Table, Written, create, version_of
 
 AT_ONCE = (250, 25, 1)
 """Rows of one statement. Each statement hands Python's lock over and back, so that whoever steps gets it."""

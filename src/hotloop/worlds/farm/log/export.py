@@ -12,7 +12,7 @@ from typing import Any
 
 from hotloop.core.errors import HotloopError, InputError, MissingError, unknown
 from hotloop.core.machine import install_line
-from hotloop.worlds.farm.log.schema import TABLES, Table, open_log
+from hotloop.worlds.farm.log.rows import TABLES, Table, open_log
 
 ROWS_AT_ONCE = 100_000
 """Rows held in memory; each such group is a row group of the file."""

@@ -1,15 +1,19 @@
-"""The log of a run: copies what each step leaves, and hands it on in transactions of whole steps."""
+"""The log of a run: copies what each step leaves, and hands it to a writer in transactions of whole steps."""
 
 import os
+import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Full, Queue
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import free_path
 from hotloop.core.record.metadata import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
@@ -17,12 +21,81 @@ from hotloop.core.world import Run
 from hotloop.worlds.farm import ledger
 from hotloop.worlds.farm.ledger import NOT_ITS_TURN, Number
 from hotloop.worlds.farm.log.database import Database, Storage, check_place
-from hotloop.worlds.farm.log.rows import Snapshot, Stretch, Tabulator
-from hotloop.worlds.farm.log.schema import COUNTS
-from hotloop.worlds.farm.log.writer import Background, Direct, Trouble
+from hotloop.worlds.farm.log.rows import COUNTS, Snapshot, Stretch, Tabulator
 
 if TYPE_CHECKING:
     from hotloop.worlds.farm import Parameters
+
+T = TypeVar("T")
+
+Trouble = (sqlite3.Error, OSError)
+"""What a disk or a database may come with."""
+
+
+class Direct(Generic[T]):
+    """Writes at once, in the thread of whoever steps."""
+
+    waits = wait_ns = 0
+
+    def __init__(self, write: Callable[[T], None]) -> None:
+        self._write = write
+        self.trouble: Exception | None = None
+
+    def put(self, item: T) -> None:
+        if self.trouble is None:
+            try:
+                self._write(item)
+            except Trouble as error:
+                self.trouble = error
+
+    def drain(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+class Background(Generic[T]):
+    """A thread and the queue before it; a full queue makes whoever steps wait, and nothing is dropped.
+
+    After trouble the thread takes what comes and writes none of it, so that nobody waits for ever; a fault is
+    trouble, too, and for whoever steps to raise.
+    """
+
+    def __init__(self, write: Callable[[T], None], places: int) -> None:
+        self._write = write
+        self._queue: Queue[T | None] = Queue(places)
+        self.trouble: Exception | None = None
+        self.waits = self.wait_ns = 0
+        self._thread = threading.Thread(target=self._run, name="hotloop-log", daemon=True)
+        self._thread.start()
+
+    def put(self, item: T) -> None:
+        try:
+            self._queue.put_nowait(item)
+        except Full:
+            begin = now_ns()
+            self._queue.put(item)
+            self.waits += 1
+            self.wait_ns += now_ns() - begin
+
+    def drain(self) -> None:
+        self._queue.join()
+
+    def close(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            try:
+                if self.trouble is None:
+                    self._write(item)
+            except Exception as error:  # noqa: BLE001 - whoever steps raises it
+                self.trouble = error
+            finally:
+                self._queue.task_done()
+
 
 EXTINCT, PLAYED, CUT_OFF, STOPPED = "nobody is left", "max_steps were played", "cut off", "stopped"
 """Why a run ended; whose reason is not written was killed."""
