@@ -1,4 +1,4 @@
-"""What a game consists of, and its words to hash; state.h has the same in flat arrays."""
+"""What a game consists of, and its words to hash; state.h and digest.h have the same."""
 
 import json
 from copy import copy

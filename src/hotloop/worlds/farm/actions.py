@@ -1,4 +1,4 @@
-"""The eight actions, why each may fail, and a player who chooses by chance; actions.h has the same.
+"""The eight actions, why each may fail, and a player who chooses by chance; actions.h and players.h agree.
 
 Others are where they stood when the step began: a move lands, and a child is seen, when the environment is
 updated. What others own and whether they live is as it is when an agent's turn comes.

@@ -1,4 +1,7 @@
-"""What agents see, thirteen channels around them or their own state, and what people see; as observe.h."""
+"""What agents see, thirteen channels around them or their own state, and what people see.
+
+observe.h and picture.h have the same.
+"""
 
 from typing import TYPE_CHECKING, Any
 

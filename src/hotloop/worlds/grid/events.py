@@ -1,4 +1,7 @@
-"""What happens on the grid: events and areas, encounters of agents, and what a reward looks at."""
+"""What happens on the grid: events and areas, encounters of agents, and what a reward looks at.
+
+events.h, encounters.h and rewards.h have the same.
+"""
 
 import math
 from collections.abc import Sequence

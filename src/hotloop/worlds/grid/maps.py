@@ -1,4 +1,7 @@
-"""Maps, drawn from a seed or written as text, one character a cell, and how an episode begins on one."""
+"""Maps, drawn from a seed or written as text, one character a cell, and how an episode begins on one.
+
+reset.h begins an episode in the same way.
+"""
 
 from collections.abc import Mapping
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""The grid's rules as data, read from a TOML table, and as the numbers that config.cpp reads.
+"""The grid's rules as data, read from a TOML table, and as the numbers of config.h.
 
 A station is a row: what it takes and gives, its cooldown, its uses, the vibe it asks for, how many
 neighbours must help, an area effect. Several rows of one kind are several recipes, tried in order.

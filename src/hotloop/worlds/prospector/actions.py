@@ -1,6 +1,6 @@
 """The 69 actions, with mining, scanning and pirates; each returns whether it was valid.
 
-What an invalid one has paid stays paid.
+What an invalid one has paid stays paid. actions.h, mining.h and pirates.h have the same.
 """
 
 from collections.abc import Callable

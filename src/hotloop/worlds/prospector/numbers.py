@@ -1,4 +1,7 @@
-"""The numbers of the prospector world, float32 as its twin counts in it, and an episode's random stream."""
+"""The numbers of the prospector world, float32 as its twin counts in it, and an episode's random stream.
+
+numbers.h and stream.h have the same.
+"""
 
 from typing import Any
 
