@@ -10,14 +10,14 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_stored
-from hotloop.lab.bench import Extras
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as benching
 from hotloop.lab.programs import compare as comparing
-from hotloop.lab.programs.bench import Rounds, bench
+from hotloop.lab.programs.bench import bench
 from hotloop.lab.programs.compare import compare
 from hotloop.lab.programs.launch import Program, Run
 from hotloop.lab.programs.metrics import parse
+from hotloop.options.bench import BenchProgramOptions as Options
 
 A, B, C = (Program((name,)) for name in "abc")
 SPS = parse(r"sps=SPS: ([\d.]+)")
@@ -62,7 +62,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pretender]:
 
 def test_a_bench_has_wall_cpu_and_memory_of_each_round(pretend: Callable[..., Pretender]) -> None:
     made = pretend(ms={"a": 100})
-    record = bench(A, Rounds(count=7, warmup=2))
+    record = bench(A, Options(rounds=7, warmup=2))
     assert made.ran == ["a"] * 9
     assert record.metrics["wall_ns"].median == pytest.approx(100 * MS, rel=0.01)
     assert record.values["cpu_share"] == pytest.approx([0.5] * 7)
@@ -76,21 +76,21 @@ def test_a_bench_has_wall_cpu_and_memory_of_each_round(pretend: Callable[..., Pr
 def test_a_word_that_is_a_whole_script_is_no_file(pretend: Callable[..., Pretender]) -> None:
     script = Program(("python", "-c", "pass\n" * 1000))
     pretend(ms={script.name: 100})
-    assert bench(script, Rounds(count=6)).work.runs == 6
+    assert bench(script, Options(rounds=6)).work.runs == 6
 
 
 def test_a_metric_is_the_median_of_each_run_or_the_series_of_one(pretend: Callable[..., Pretender]) -> None:
     pretend(ms={"a": 100})
-    record = bench(A, Rounds(count=6), metric=SPS)
+    record = bench(A, Options(rounds=6), metric=SPS)
     assert record.method.headline == "sps"
     assert record.metrics["sps"].median == pytest.approx(10_000, rel=0.01)
     (found,) = record.findings
     assert [(row[0], row[1], len(row[2])) for row in found.tables[0].rows] == [(n, 0, 2) for n in range(1, 7)]
     assert Record.from_json(record.to_json()) == record
-    one = bench(A, Rounds(count=1), metric=SPS)
+    one = bench(A, Options(rounds=1), metric=SPS)
     assert len(one.values["sps"]) == 2
     assert len(one.values["wall_ns"]) == 1
-    timed = bench(A, Rounds(count=6), metric=parse(r"t=SPS: ([\d.]+)", less_is_better=True))
+    timed = bench(A, Options(rounds=6), metric=parse(r"t=SPS: ([\d.]+)", less_is_better=True))
     assert timed.values[timed.method.headline] == pytest.approx([1 / value for value in timed.values["t"]])
 
 
@@ -99,8 +99,8 @@ def test_a_slow_program_gets_fewer_rounds_and_six_at_least(
 ) -> None:
     pretend(ms={"a": 100})
     monkeypatch.setattr(benching, "BOX_NS", 1)
-    assert bench(A, Rounds()).method.rounds == 6
-    assert bench(A, Rounds(count=8, boxed=False)).method.rounds == 8
+    assert bench(A, Options()).method.rounds == 6
+    assert bench(A, Options(rounds=8)).method.rounds == 8
 
 
 def test_ctrl_c_leaves_the_rounds_there_were(pretend: Callable[..., Pretender]) -> None:
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_the_rounds_there_were(pretend: Callable[..., Pretender]) 
             raise KeyboardInterrupt
 
     pretend(ms={"a": 100, "b": 100}, after=interrupt)
-    record = bench(A, Rounds(count=8))
+    record = bench(A, Options(rounds=8))
     assert (record.partial, record.work.runs, record.exit_code) == (True, 3, ExitCode.INTERRUPTED)
     pretend(ms={"a": 100, "b": 100}, after=interrupt)
     compared = compare([A, B], Plan(), rounds=6)
@@ -118,15 +118,15 @@ def test_ctrl_c_leaves_the_rounds_there_were(pretend: Callable[..., Pretender]) 
 
 def test_a_program_is_held_against_a_baseline_of_the_same_metric(pretend: Callable[..., Pretender]) -> None:
     pretend(ms={"a": 100})
-    before = bench(A, Rounds(count=8))
+    before = bench(A, Options(rounds=8))
     pretend(ms={"a": 200})
-    after = bench(A, Rounds(count=8), extras=Extras(baselines=(before,)))
+    after = bench(A, Options(rounds=8), baselines=(before,))
     assert after.comparisons[0].ratio is not None
     assert after.comparisons[0].ratio.estimate == pytest.approx(0.5, rel=0.02)
     with pytest.raises(InputError, match=r"metric \(runs_per_s against sps\)"):
-        bench(A, Rounds(count=8), metric=SPS, extras=Extras(baselines=(before,)))
+        bench(A, Options(rounds=8), metric=SPS, baselines=(before,))
     pretend(ms={"b": 100})
-    other = bench(B, Rounds(count=8))
+    other = bench(B, Options(rounds=8))
     with pytest.raises(InputError, match="target a against b"):
         compare_stored(before, other)
 

@@ -213,7 +213,6 @@ def rounds_of(options: BenchOptions) -> "Rounds":
 
 def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
     """Measure a program, keep and show the record; returns its exit code."""
-    from hotloop.lab import bench as lab
     from hotloop.lab.programs import bench as programs
     from hotloop.report.kinds.programs import bench as sections
     from hotloop.report.terminal import draw
@@ -221,15 +220,11 @@ def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
     program, metric = program_of(words), metric_of(options)
     if options.mode is not None:
         return climb_program(program, options.mode, options)
-    warmup = programs.Rounds().warmup if options.warmup is None else options.warmup
-    boxed = options.rounds is None and not options.thorough
-    planned = programs.Rounds(count=options.count, warmup=warmup, boxed=boxed)
     baselines = find_baselines(options.baseline or ())
-    extras = lab.Extras(label=options.phase, baselines=baselines, band=options.band_share)
     make_room_for_all(options.output, options.save_baseline)
 
     def experiment(_: Target, progress: "Progress") -> "Record":
-        return programs.bench(program, planned, progress, metric=metric, extras=extras)
+        return programs.bench(program, options, progress, metric=metric, baselines=baselines)
 
     keep = keeper(options.output, options.save_baseline)
     records = measure([Target(program.name)], experiment, keep)

@@ -36,6 +36,7 @@ from hotloop.lab.programs import bench as program_bench
 from hotloop.lab.programs import compare as program_compare
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.metrics import Metric
+from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.gate import GateOptions
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
@@ -356,7 +357,7 @@ def program_runs(asking: Measurement, then: Place | None, progress: Progress) ->
     """Whole runs of a program, in turns with the same at the other place."""
     program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
-        record = program_bench.bench(program, program_bench.Rounds(), progress, metric=metric)
+        record = program_bench.bench(program, BenchProgramOptions(), progress, metric=metric)
     else:
         words = [inside(place, program) for place in (then, asking.now)]
         record = program_compare.compare(words, asking.plan, progress, metric=metric)

@@ -19,7 +19,6 @@ from hotloop.core.project import PROGRAM
 from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import RSS
 from hotloop.core.target import Target
-from hotloop.lab.bench import NOTHING
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as programs
 from hotloop.lab.programs import compare
@@ -27,6 +26,7 @@ from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric, last_number, parse
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
 from hotloop.lab.scale.scale import Axes, Place, check_values
+from hotloop.options.bench import BenchProgramOptions
 
 VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")  # The values of a setting, as a shell would have them
 
@@ -207,11 +207,9 @@ def forecast_s(axes: ProgramAxes) -> float:
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
     """One cell: whole runs of a command, with its memory and the time of a run."""
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
-    rounds = programs.Rounds(count=asked["rounds"], warmup=0, boxed=False)
+    options = BenchProgramOptions(rounds=asked["rounds"], warmup=0)
     with Launcher() as launcher:
-        found = programs.measure_once(
-            ProgramSide(program_of(target), launcher, metric), rounds, NOTHING, progress
-        )
+        found = programs.measure_once(ProgramSide(program_of(target), launcher, metric), options, progress)
     more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
     return replace(found, values={**found.values, **more})
 
