@@ -27,6 +27,7 @@ from hotloop.lab.profile.profile import Asked, Extras, look
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.validate import validate as validating
 from hotloop.lab.validate.match import match_of
+from hotloop.options.bench import BenchOptions
 from hotloop.options.validate import ValidateOptions
 
 
@@ -161,16 +162,17 @@ def bench(
     `env` is a target as the command line names one, a function that makes an environment, or an environment;
     `policy` is what the command takes, or a function. Other keys go to the target. Nothing is written.
     """
-    usual = Rounds()
-    asked = Rounds(
-        count=usual.count if rounds is None else rounds,
-        iterations=usual.iterations if iterations is None else iterations,
-        warmup=usual.warmup if warmup is None else warmup,
-        box_iterations=iterations is None,
-        box_warmup=warmup is None,
+    target, player = target_of(env, given, phases), player_of(policy)
+    options = BenchOptions(
+        target=target.name,
+        rounds=rounds,
+        iterations=iterations,
+        warmup=warmup,
+        policy=player,
+        profile=profile,
     )
-    target = target_of(env, given, phases)
-    return benching.bench(target, asked, policy=player_of(policy), extras=benching.Extras(phases=profile))
+    extras = benching.Extras(phases=profile)
+    return benching.bench(target, Rounds.from_options(options), policy=player, extras=extras)
 
 
 def compare(

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record.record import Record
     from hotloop.lab.bench import Extras
-    from hotloop.lab.measure.rounds import Rounds
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.programs.launch import Program
 
@@ -44,11 +43,12 @@ if TYPE_CHECKING:
 def bench(options: BenchOptions) -> int:
     """Measure targets, a suite, past commits or the stages up to training; returns the gravest exit code."""
     from hotloop.lab.ladder import check_modes
+    from hotloop.lab.measure.rounds import Rounds
 
     if options.report is not None:
         return show_folder(options.report, as_json=options.json)
     if options.suite is not None:
-        return suites.run(options.suite, rounds_of(options), options)
+        return suites.run(options.suite, Rounds.from_options(options), options)
     words, baselines = part_words(options.words, options.baseline)
     target = Target.typed(options.target or "", words, seed=options.seed, threads=options.threads)
     target = reporting(target, options.phases)
@@ -103,6 +103,7 @@ def experiment_of(options: BenchOptions, extras: "Extras", opener: "Opener", bas
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.present import against_commits, build_all, earlier_of
     from hotloop.lab.measure.loop import Plan
+    from hotloop.lab.measure.rounds import Rounds
 
     policy, (kept, refs) = options.policy, baselines
     if refs:
@@ -115,7 +116,7 @@ def experiment_of(options: BenchOptions, extras: "Extras", opener: "Opener", bas
             rebuilt = [each.record for each, _, _ in pairs if each.record]
             read = [record for record in extras.baselines if record not in rebuilt]
             chosen = replace(extras, baselines=tuple(read), rebuilt=tuple(rebuilt))
-            rounds = rounds_of(options)
+            rounds = Rounds.from_options(options)
             record = lab.bench(target, rounds, progress, policy=policy, extras=chosen, opener=opener)
             return against_commits(record, pairs, asked, progress, say=remark)
 
@@ -195,20 +196,6 @@ def climb_all(
     view = (section for rungs in ladders for section in ladder(rungs))
     is_list = names_several(target.name) or len(modes) > 1
     return tell(records, draw(view), as_json=options.json, as_list=is_list)
-
-
-def rounds_of(options: BenchOptions) -> "Rounds":
-    """Return the rounds; numbers that are given are kept whatever it takes, others shrink on slow targets."""
-    from hotloop.lab.measure.rounds import Rounds
-
-    count, iterations, warmup = options.plan
-    return Rounds(
-        count=count,
-        iterations=iterations,
-        warmup=warmup,
-        box_iterations=options.iterations is None,
-        box_warmup=options.warmup is None,
-    )
 
 
 def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:

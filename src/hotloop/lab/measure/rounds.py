@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
@@ -10,7 +11,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Play
-from hotloop.options.bench import USUAL
+from hotloop.options.bench import USUAL, BenchOptions
 
 WARMUP_NS = 2_000_000_000
 
@@ -42,6 +43,18 @@ class Rounds:
         for name, least in (("count", 1), ("iterations", 1), ("warmup", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+
+    @classmethod
+    def from_options(cls, options: BenchOptions) -> Self:
+        """Return rounds; numbers that are given are kept whatever it takes, others shrink on slow targets."""
+        count, iterations, warmup = options.plan
+        return cls(
+            count=count,
+            iterations=iterations,
+            warmup=warmup,
+            box_iterations=options.iterations is None,
+            box_warmup=options.warmup is None,
+        )
 
     @property
     def env_steps(self) -> int:
