@@ -15,7 +15,7 @@ from hotloop.core.record.record import Record, read
 from hotloop.core.target import Target
 from hotloop.lab.cells import Cell
 from hotloop.lab.on_ray import Node, OnRay, alike, check_versions, cores_of
-from hotloop.lab.scale.scale import scale
+from hotloop.lab.scale import scale
 
 AXES = {"repeat": 0, "env_steps": 16, "policy": "random", "phases": False, "steps": 1}
 
