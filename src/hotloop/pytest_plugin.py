@@ -23,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
-    from hotloop.core.record.checks import Estimate, Held
+    from hotloop.core.record.checks import BudgetResult, Estimate
     from hotloop.core.record.record import Record
 
 ROUNDS = 12
@@ -85,7 +85,7 @@ class Bench:
 
     def __init__(self, name: str, options: Options, results: list[Row] | None = None) -> None:
         self.name, self.options, self._results = name, options, [] if results is None else results
-        self.held: Held | None = None
+        self.held: BudgetResult | None = None
         """How the last one stood to its limit."""
 
     def __call__(
@@ -129,7 +129,7 @@ class Bench:
             self._results.append(row_of(self.name, metric, estimate(measure())))
             return
         budget = budget_of(self.name, metric, limit, owner)
-        runs: list[Held] = []
+        runs: list[BudgetResult] = []
         while not runs or needs_another(runs):
             runs.append(hold(budget, utc_now().date(), now=measure()))
         self.held = settle(runs)
@@ -197,7 +197,7 @@ def seconds_of(
     return tuple(values)
 
 
-def words(held: "Held") -> str:
+def words(held: "BudgetResult") -> str:
     """What a test says of a limit that was not met."""
     value, limit = held.value, held.limit
     assert value is not None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from support.trainings import ctrl_c_heard
 
-from hotloop.core.progress import Stop
+from hotloop.core.progress import InterruptFlag
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def press(number: int = signal.SIGINT) -> None:
 def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
     said: list[str] = []
     before = signal.getsignal(number)
-    with Stop(said.append) as stop:
+    with InterruptFlag(said.append) as stop:
         press(number)
         assert stop.asked
         assert len(said) == 1
@@ -32,7 +32,7 @@ def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
 
 
 def test_afterwards_ctrl_c_is_what_it_was() -> None:
-    with Stop(print):
+    with InterruptFlag(print):
         pass
     with pytest.raises(KeyboardInterrupt):
         press()
@@ -40,7 +40,7 @@ def test_afterwards_ctrl_c_is_what_it_was() -> None:
 
 def test_who_ignores_ctrl_c_goes_on_ignoring_it() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Stop(print) as stop:
+    with InterruptFlag(print) as stop:
         press()
         assert not stop.asked
         press(signal.SIGTERM)

@@ -24,7 +24,7 @@ from hotloop.train.trainer import Trainer
 
 @pytest.fixture(autouse=True)
 def there_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = registry.Found(world=table.world, preset="default")
+    found = registry.PresetTarget(world=table.world, preset="default")
     monkeypatch.setattr(registry, "find", lambda target: found)
 
 

@@ -7,7 +7,7 @@ from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Estimate, Held
+from hotloop.core.record.checks import BudgetResult, Estimate
 from hotloop.core.record.comparison import Comparison, Ratio
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.profile import Phase
@@ -43,7 +43,7 @@ def change(value: float, low: float, high: float) -> Estimate:
     return Estimate(value=value, low=low, high=high, samples=30)
 
 
-def held(value: float, low: float, high: float, **more: Any) -> Held:
+def held(value: float, low: float, high: float, **more: Any) -> BudgetResult:
     return hold(budget(**more), TODAY, now=[100.0], change=change(value, low, high))
 
 
@@ -112,7 +112,7 @@ def test_no_baseline_yet_is_said_and_cannot_be_told() -> None:
     assert code_of(found) is ExitCode.CANNOT_TELL
 
 
-def code_of(found: Held) -> ExitCode:
+def code_of(found: BudgetResult) -> ExitCode:
     return ExitCode(judge(replace(PROFILE, kind="gate", held=found)).exit_code)
 
 
@@ -141,7 +141,7 @@ MISSED, MET, UNSURE = held(-0.1, -0.12, -0.08), held(0.0, -0.01, 0.01), held(-0.
         ([UNSURE, UNSURE, UNSURE, UNSURE, UNSURE], "cannot tell"),
     ],
 )
-def test_a_miss_is_seen_twice_before_it_is_one(runs: list[Held], standing: str) -> None:
+def test_a_miss_is_seen_twice_before_it_is_one(runs: list[BudgetResult], standing: str) -> None:
     assert all(needs_another(runs[:count]) for count in range(1, len(runs)))
     assert not needs_another(runs)
     assert (settle(runs).standing, settle(runs).runs) == (standing, len(runs))
@@ -154,7 +154,7 @@ MORE, AS_MANY = (held(each, each, each, metric=COUNTED) for each in (0.06, 0.04)
     ("runs", "standing"),
     [([MORE, MORE], "missed"), ([MORE, AS_MANY, MORE], "missed"), ([MORE, AS_MANY, AS_MANY], "met")],
 )
-def test_of_counts_in_other_places_of_memory_most_decide(runs: list[Held], standing: str) -> None:
+def test_of_counts_in_other_places_of_memory_most_decide(runs: list[BudgetResult], standing: str) -> None:
     assert all(needs_another(runs[:count]) for count in range(1, len(runs)))
     assert not needs_another(runs)
     assert (settle(runs).standing, settle(runs).runs) == (standing, len(runs))

@@ -112,7 +112,7 @@ def test_random_play_under_masks_is_measured_with_legal_actions() -> None:
 
 
 def test_random_play_takes_the_first_action_where_none_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = registry.Found(world=table.world, preset="default")
+    found = registry.PresetTarget(world=table.world, preset="default")
     monkeypatch.setattr(registry, "find", lambda target: found)
     batch = hotloop.make("table", num_envs=2, impl="reference")
     batch.reset()

@@ -53,7 +53,7 @@ LONGEST = 32
 """Letters of where that folder lies: the names of sockets in it have to be short."""
 
 LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
-"""Of a project that travels: what no worker opens."""
+"""Paths that are left out of the working directory uploaded to Ray."""
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -109,7 +109,7 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
 
 
 def check_reachable(address: str) -> None:
-    """Refuse a cluster where nobody opens."""
+    """Raise SetupError if the address does not accept a connection within ANSWER_S."""
     host, port = place_of(address)
     try:
         socket.create_connection((host, port), timeout=ANSWER_S).close()

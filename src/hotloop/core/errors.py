@@ -83,6 +83,12 @@ class DeviceError(HotloopError):
     """A GPU, its driver or its memory did not do what was asked of it."""
 
 
+def show_value(value: object) -> str:
+    """Return a value as an error shows it: 40 letters at most."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
 def unknown(what: str, word: str, known: Iterable[str], then: str) -> InputError:
     """The error for a word that is none of the known ones; it suggests the nearest, then says `then`."""
     near = get_close_matches(word, list(known), n=1)

@@ -42,7 +42,7 @@ PATIENCE_S = 20
 def machine(root: Path = ROOT) -> "Machine":
     """The `machine` part of a record; what cannot be found out here is None or empty."""
     hardware = describe_hardware(root)
-    facts = {"fingerprint": fingerprint(hardware), **hardware, **describe_system(), **describe_moment(root)}
+    facts = {"fingerprint": fingerprint(hardware), **hardware, **describe_moment(root)}
     return cast("Machine", facts)
 
 
@@ -62,15 +62,12 @@ def describe_hardware(root: Path) -> dict[str, Any]:
     }
 
 
-def describe_system() -> dict[str, Any]:
-    """The software under the measured code."""
-    return {"kernel": f"{platform.system()} {platform.release()}", "python": platform.python_version()}
-
-
 def describe_moment(root: Path) -> dict[str, Any]:
-    """What the machine was doing when it was asked."""
+    """The software under the measured code, and what the machine was doing."""
     cpu = root / "sys/devices/system"
     return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
         "usable_cores": usable_cores(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "governor": read_text(cpu / "cpu/cpu0/cpufreq/scaling_governor"),

@@ -50,7 +50,7 @@ def forget() -> None:
 os.register_at_fork(after_in_child=forget)
 
 
-class Stop:
+class InterruptFlag:
     """Whether somebody asked to stop, while it is entered; only the main thread hears of it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hotloop.core.errors import InputError, WriteError, unknown
+from hotloop.core.errors import InputError, WriteError, show_value, unknown
 from hotloop.core.target import Target, names_callable
 
 NAME = "hotloop.toml"
@@ -244,7 +244,7 @@ def range_of(source: "Source", where: Keys, value: Any) -> tuple[float, float]:
     """Return the two ends of an expected speed."""
     ends = [each for each in value if is_number(each)] if isinstance(value, list) else []
     if len(ends) != 2 or value != ends or not 0 < ends[0] <= ends[1]:
-        raise source.refuse(where, f"expected [least, most] in steps per second, got {shown(value)}")
+        raise source.refuse(where, f"expected [least, most] in steps per second, got {show_value(value)}")
     return float(ends[0]), float(ends[1])
 
 
@@ -270,7 +270,7 @@ class Source:
     def known(
         self, where: Keys, table: Mapping[str, Any], keys: "tuple[str, ...] | Mapping[str, Any]"
     ) -> None:
-        """Refuse a key that nobody reads."""
+        """Raise on unknown keys."""
         for key in table:
             if key not in keys:
                 error = unknown("key", key, keys, f"the keys are {', '.join(keys)}")
@@ -287,12 +287,12 @@ class Source:
 
     def table(self, where: Keys, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self.refuse(where, f"expected a table, got {shown(value)}")
+            raise self.refuse(where, f"expected a table, got {show_value(value)}")
         return value
 
     def text(self, where: Keys, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise self.refuse(where, f"expected text, got {shown(value)}")
+            raise self.refuse(where, f"expected text, got {show_value(value)}")
         return value
 
     def pattern(self, where: Keys, value: Any) -> str:
@@ -308,47 +308,45 @@ class Source:
 
     def flag(self, where: Keys, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise self.refuse(where, f"expected true or false, got {shown(value)}")
+            raise self.refuse(where, f"expected true or false, got {show_value(value)}")
         return value
 
     def number(self, where: Keys, value: Any) -> float:
-        is_one = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_one or not 0 <= value <= sys.float_info.max:
-            raise self.refuse(where, f"expected a number of at least 0, got {shown(value)}")
+        if not is_number(value) or not 0 <= value <= sys.float_info.max:
+            raise self.refuse(where, f"expected a number of at least 0, got {show_value(value)}")
         return float(value)
 
     def share(self, where: Keys, value: Any) -> float:
         """A change as `"5%"`, or as a part of one."""
-        word = value.strip() if isinstance(value, str) else ""
-        if word.endswith("%"):
-            try:
-                value = float(word[:-1]) / 100
-            except ValueError:
-                raise self.refuse(where, f'expected a change such as "5%", got {shown(value)}') from None
+        part = value
         if isinstance(value, str):
-            raise self.refuse(where, f'expected a change such as "5%", got {shown(value)}')
-        share = self.number(where, value)
+            refusal = self.refuse(where, f'expected a change such as "5%", got {show_value(value)}')
+            if not value.strip().endswith("%"):
+                raise refusal
+            try:
+                part = float(value.strip()[:-1]) / 100
+            except ValueError:
+                raise refusal from None
+        share = self.number(where, part)
         if not 0 < share < 1:
-            raise self.refuse(
-                where, f'expected a change above 0% and below 100%, as "5%", got {shown(value)}'
-            )
+            expected = 'expected a change above 0% and below 100%, as "5%"'
+            raise self.refuse(where, f"{expected}, got {show_value(part)}")
         return share
 
     def day(self, where: Keys, value: Any) -> date:
-        if isinstance(value, str):
-            try:
-                value = date.fromisoformat(value)
-            except ValueError:
-                raise self.refuse(where, f"expected a day such as 2027-01-31, got {shown(value)}") from None
-        if type(value) is not date:
-            raise self.refuse(where, f"expected a day such as 2027-01-31, got {shown(value)}")
-        return value
+        try:
+            day = date.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            day = None
+        if type(day) is not date:
+            raise self.refuse(where, f"expected a day such as 2027-01-31, got {show_value(value)}")
+        return day
 
     def keys(self, where: Keys, value: Any) -> dict[str, Any]:
         """Keys of a target: single values."""
         for key, each in self.table(where, value).items():
             if not isinstance(each, str | int | float | bool):
-                raise self.refuse((*where, key), f"expected one value, got {shown(each)}")
+                raise self.refuse((*where, key), f"expected one value, got {show_value(each)}")
         return dict(value)
 
     def names(self, where: Keys, value: Any) -> tuple[str, ...]:
@@ -368,12 +366,6 @@ class Source:
         if colon and not kind.part:
             raise self.refuse(where, f"{name} takes no name after a colon")
         return word
-
-
-def shown(value: Any) -> str:
-    """A value as an error shows it."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
@@ -408,18 +400,13 @@ def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
             raise source.refuse(where, f"lacks {key}")
     read = {key: BUDGET[key](source, (*where, key), value) for key, value in table.items()}
     budget = Budget(name=name, line=source.line(where), **read)
-    check_limit(source, where, budget)
-    check_program(source, where, budget)
-    check_parts(source, where, table, budget.target)
-    return budget
-
-
-def check_limit(source: Source, where: Keys, budget: Budget) -> None:
-    """One limit, and what a relative one is relative to."""
     if (budget.limit is None) == (budget.max_change is None):
         raise source.refuse(where, "give either limit or max_change with against")
     if (budget.max_change is None) != (budget.against is None):
         raise source.refuse(where, "max_change and against belong together: a change is from something")
+    check_program(source, where, budget)
+    check_parts(source, where, table, budget.target)
+    return budget
 
 
 def check_parts(source: Source, where: Keys, table: Mapping[str, Any], target: str) -> None:
@@ -448,7 +435,8 @@ def suite_of(source: Source, name: str, table: Mapping[str, Any]) -> Suite:
     source.known(where, table, ("items",))
     items = table.get("items")
     if not isinstance(items, list) or not items:
-        raise source.refuse((*where, "items"), f"expected a list of at least one item, got {shown(items)}")
+        given = show_value(items)
+        raise source.refuse((*where, "items"), f"expected a list of at least one item, got {given}")
     read = tuple(item_of(source, (*where, "items", str(i)), item) for i, item in enumerate(items))
     return Suite(name=name, items=read, line=source.line(where))
 
@@ -493,7 +481,7 @@ def put_budget(path: Path, budget: Budget) -> None:
         budgets[budget.name] = tomlkit.table()
     table = budgets[budget.name]
     assert isinstance(table, tomlkit.items.Table | tomlkit.items.InlineTable)
-    said = said_of(budget)
+    said = budget_to_toml(budget)
     for key in ("keys", "limit", "max_change", "against", "pattern"):
         if key in table and key not in said:
             table.remove(key)
@@ -501,10 +489,17 @@ def put_budget(path: Path, budget: Budget) -> None:
         table[key] = value
     written = tomlkit.dumps(document)
     parse(written, path)
-    rewrite(path, written)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        temporary.write_text(written, encoding="utf-8")
+        temporary.replace(path)  # whoever reads meanwhile sees the old text or the new one
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def said_of(budget: Budget) -> dict[str, Any]:
+def budget_to_toml(budget: Budget) -> dict[str, Any]:
     """The keys of a budget as its table has them, without those that are as usual."""
     change = None if budget.max_change is None else f"{budget.max_change * 100:g}%"
     whole = budget.limit is not None and budget.limit == int(budget.limit)
@@ -524,18 +519,6 @@ def said_of(budget: Budget) -> dict[str, Any]:
         "enforce": None if budget.enforce else False,
     }
     return {key: value for key, value in said.items() if value is not None}
-
-
-def rewrite(path: Path, text: str) -> None:
-    """Replace a file by its new text: whoever looks sees the one or the other."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

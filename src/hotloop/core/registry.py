@@ -23,7 +23,7 @@ VERSIONED = re.compile(r"-v\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PresetTarget:
     """One preset of one world."""
 
     world: World
@@ -56,22 +56,22 @@ def contests() -> list[str]:
     return [name for name, world in worlds().items() if world.contest]
 
 
-def presets(world: World) -> tuple[Found, ...]:
+def presets(world: World) -> tuple[PresetTarget, ...]:
     """Every preset of a world, in its order."""
-    return tuple(Found(world=world, preset=preset) for preset in world.presets)
+    return tuple(PresetTarget(world=world, preset=preset) for preset in world.presets)
 
 
-def find(target: str) -> Found:
+def find(target: str) -> PresetTarget:
     """The preset a target names; a bare world's name means its default preset."""
     name, slash, preset = target.partition("/")
     world = load(name) if name in modules(WORLDS, packages=True) else None
     if world and not slash:
-        return Found(world=world, preset=world.default_preset)
+        return PresetTarget(world=world, preset=world.default_preset)
     if world and preset in world.presets:
-        return Found(world=world, preset=preset)
+        return PresetTarget(world=world, preset=preset)
     parts = components(name) if world else {}
     if target in parts:
-        return Found(world=parts[target], preset=parts[target].default_preset)
+        return PresetTarget(world=parts[target], preset=parts[target].default_preset)
     if target.endswith(".py"):
         raise InputError(f"{target} is a file: say what in it makes the environment, as {target}:make")
     if VERSIONED.search(target):

@@ -183,7 +183,8 @@ def convert(annotation: Any, given: object) -> Any:
     of these `| None`.
     """
     if is_optional(annotation):
-        return None if is_none(given) else convert(without_none(annotation), given)
+        is_none = given is None or (isinstance(given, str) and given.lower() == WORD_FOR_NONE)
+        return None if is_none else convert(without_none(annotation), given)
     if get_origin(annotation) is tuple:
         return tuple(convert(get_args(annotation)[0], item) for item in items_of(given))
     return READERS[annotation](given)
@@ -205,10 +206,6 @@ def is_optional(annotation: Any) -> bool:
 
 def without_none(annotation: Any) -> Any:
     return next(choice for choice in get_args(annotation) if choice is not type(None))
-
-
-def is_none(given: object) -> bool:
-    return given is None or (isinstance(given, str) and given.lower() == WORD_FOR_NONE)
 
 
 def items_of(given: object) -> Sequence[object]:

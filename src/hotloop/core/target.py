@@ -31,7 +31,7 @@ class Target:
 
         Words may stand behind the name in one quoted argument too, as `compare` has them.
         """
-        name, *quoted = parted(name)
+        name, *quoted = split_words(name)
         spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
         return cls(name, dict(parse_pairs([*quoted, *(words or ()), *spelled])))
 
@@ -69,7 +69,7 @@ class Target:
         return self.words
 
 
-def parted(quoted: str) -> list[str]:
+def split_words(quoted: str) -> list[str]:
     """A name and the `key=value` words behind it; a path with a blank in it is a name."""
     name, *pairs = quoted.split() or [quoted]
     return [name, *pairs] if all("=" in pair for pair in pairs) else [quoted]

@@ -8,7 +8,7 @@ from statistics import median
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Estimate, Held, Standing
+from hotloop.core.record.checks import BudgetResult, Estimate, Standing
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.profile import STEP, WALL, Phase
 from hotloop.core.record.record import CPU_SHARE, Record
@@ -67,7 +67,7 @@ def find_phases(record: Record, name: str) -> list[Phase]:
     )
 
 
-def downgrade_if_unmeasurable(held: Held, busy: str | None) -> Held:
+def downgrade_if_unmeasurable(held: BudgetResult, busy: str | None) -> BudgetResult:
     """Return what is left of a miss that says nothing, because the machine was busy."""
     return replace(held, standing="cannot tell", why=busy) if busy and held.standing == "missed" else held
 
@@ -121,7 +121,7 @@ def hold(
     against: str | None = None,
     doubt: str | None = None,
     difference: str | None = None,
-) -> Held:
+) -> BudgetResult:
     """Hold what was measured against a budget.
 
     `now` are the values of its metric, `then` those of what it is relative to, in pairs; `change` is given
@@ -130,7 +130,7 @@ def hold(
     """
     if change is None and then:
         change = change_between(then, now)
-    held = Held(
+    held = BudgetResult(
         name=budget.name,
         metric=budget.metric,
         unit=budget.kind.unit,
@@ -152,7 +152,9 @@ def hold(
     return replace(held, tighter=tighter(held))
 
 
-def stands(held: Held, today: date, doubt: str | None, difference: str | None) -> tuple[Standing, str]:
+def stands(
+    held: BudgetResult, today: date, doubt: str | None, difference: str | None
+) -> tuple[Standing, str]:
     """Return what forbids to say anything first; then what was measured."""
     if difference:
         return "not equal", f"it answers differently: {difference}"
@@ -161,7 +163,7 @@ def stands(held: Held, today: date, doubt: str | None, difference: str | None) -
     return ("cannot tell", doubt) if doubt else by_bound(held)
 
 
-def by_bound(held: Held) -> tuple[Standing, str]:
+def by_bound(held: BudgetResult) -> tuple[Standing, str]:
     """Return which side of its bound the whole interval is on."""
     found, bound = (held.value if held.limit is not None else held.change), held.bound
     if found is None or bound is None:
@@ -181,7 +183,7 @@ def by_bound(held: Held) -> tuple[Standing, str]:
 MOST_RUNS = 5  # Maximum runs of a budget before the verdict is "cannot tell"
 
 
-def settle(runs: Sequence[Held]) -> Held:
+def settle(runs: Sequence[BudgetResult]) -> BudgetResult:
     """Return what is left of a verdict that was measured more than once: a miss has to be seen twice."""
     last = replace(runs[-1], runs=len(runs))
     standings = [each.standing for each in runs]
@@ -204,7 +206,7 @@ def settle(runs: Sequence[Held]) -> Held:
     return last
 
 
-def needs_another(runs: Sequence[Held]) -> bool:
+def needs_another(runs: Sequence[BudgetResult]) -> bool:
     """Return whether it is to be measured again before it is believed."""
     standings = [each.standing for each in runs]
     if standings[-1] in FINAL or standings.count("missed") > 1 or len(runs) == MOST_RUNS:
@@ -214,7 +216,7 @@ def needs_another(runs: Sequence[Held]) -> bool:
     return ("missed" in standings or "met" not in standings) and not is_minority(runs)
 
 
-def is_minority(runs: Sequence[Held]) -> bool:
+def is_minority(runs: Sequence[BudgetResult]) -> bool:
     """Whether counts, which only the place of things in memory can move, were met by two for one miss."""
     standings = [each.standing for each in runs]
     return runs[0].metric == INSTRUCTIONS and standings.count("met") > 1 >= standings.count("missed")
@@ -223,7 +225,7 @@ def is_minority(runs: Sequence[Held]) -> bool:
 FINAL = ("not equal", "expired")  # What another run cannot change
 
 
-def tighter(held: Held) -> str | None:
+def tighter(held: BudgetResult) -> str | None:
     """Return the line that would hold what was gained; None if nothing was, beyond noise."""
     if held.standing != "met" or held.value is None:
         return None

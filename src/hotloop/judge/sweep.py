@@ -19,7 +19,7 @@ from hotloop.core.record.sweep import (
     Efficiency,
     Growth,
     Knee,
-    Learnt,
+    LearningCheck,
     Point,
     Sweep,
     Tried,
@@ -243,11 +243,11 @@ def learning_check(
     of_winner: Sequence[float],
     untrained: Sequence[float] = (),
     band: float = LEARNING_BAND,
-) -> Learnt:
+) -> LearningCheck:
     """Return the difference of two trainings over seeds that both share."""
     differences = [b - a for a, b in zip(present, of_winner, strict=True)]
     around = mean_interval(differences) or (min(differences), max(differences))
-    return Learnt(
+    return LearningCheck(
         env_steps=env_steps,
         present=tuple(present),
         winner=tuple(of_winner),

@@ -10,7 +10,7 @@ from support.projects import Project
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget, read
-from hotloop.core.record.checks import Held
+from hotloop.core.record.checks import BudgetResult
 from hotloop.core.record.record import write
 from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.bisect import bisect
@@ -53,7 +53,7 @@ def gated(how: GateContext, **more: Any) -> Row:
     return run([budget(**more)], how).rows[0]
 
 
-def held(row: Row) -> Held:
+def held(row: Row) -> BudgetResult:
     assert row.record is not None
     assert row.record.held is not None
     return row.record.held

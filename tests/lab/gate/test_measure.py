@@ -11,7 +11,7 @@ from support.records import BENCH
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Held
+from hotloop.core.record.checks import BudgetResult
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
 from hotloop.core.record.record import Record
 from hotloop.lab.gate import measure
@@ -52,7 +52,7 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     return coming
 
 
-def gated(budget: Budget, /, **given: Any) -> tuple[Row, Held]:
+def gated(budget: Budget, /, **given: Any) -> tuple[Row, BudgetResult]:
     with Checkouts(Path.cwd(), say=lambda words: None) as places:
         how = GateContext(places=places, today=date(2026, 6, 1), options=GateOptions(**given))
         row = run([budget], how).rows[0]

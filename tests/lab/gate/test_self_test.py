@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.record.checks import Held
+from hotloop.core.record.checks import BudgetResult
 from hotloop.judge import judge
 from hotloop.lab.gate.init import planted, self_test
 from hotloop.lab.gate.measure import COUNTED
@@ -27,8 +27,8 @@ def never_consulted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> None:
-    right: Any = Held.bound
-    monkeypatch.setattr(Held, "bound", property(lambda held: -right.fget(held)))
+    right: Any = BudgetResult.bound
+    monkeypatch.setattr(BudgetResult, "bound", property(lambda held: -right.fget(held)))
 
 
 def with_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,16 @@ from dataclasses import replace
 
 from support.drawn import text
 
-from hotloop.core.record.comparison import Adoption, Configuration, Ratio
+from hotloop.core.record.comparison import AdoptionChecklist, Configuration, Ratio
 from hotloop.report.kinds.validate import adoption
 
 
-def standing(step: int) -> Adoption:
+def standing(step: int) -> AdoptionChecklist:
     ratio = Ratio(estimate=12.0, low=11.0, high=13.0, pairs=30)
     one = Configuration(
         target="grid/toy", keys={}, comparisons=70, mismatches=0, runs=2, difference=None, bundle=None
     )
-    return Adoption(
+    return AdoptionChecklist(
         candidate="new",
         reference="old",
         configurations=(one, replace(one, target="grid/guard", comparisons=30)),

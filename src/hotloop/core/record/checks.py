@@ -20,7 +20,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class BudgetResult:
     """A run held against one budget."""
 
     name: str

@@ -304,7 +304,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
+class AdoptionChecklist:
     """Where a candidate stands."""
 
     candidate: str

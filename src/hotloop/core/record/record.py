@@ -12,7 +12,7 @@ from typing import Any, Self
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.files import small_text, write_new
 from hotloop.core.notices import Notice
-from hotloop.core.record.checks import Held, Soak
+from hotloop.core.record.checks import BudgetResult, Soak
 from hotloop.core.record.codec import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.comparison import Comparison, Statistical, Validation
 from hotloop.core.record.metadata import Code, Described, Instructions, Machine, PathRan, Work, own_commit
@@ -195,7 +195,7 @@ class Record:
     """Of a validation by distributions."""
     resources: Resources | None = None
     goal: Goal | None = None
-    held: Held | None = None
+    held: BudgetResult | None = None
     """The budget that it was measured for."""
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()

@@ -162,7 +162,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class LearningCheck:
     """What the present settings and the winner have learnt after as many env-steps, seed by seed."""
 
     env_steps: Count
@@ -218,7 +218,7 @@ class Tuning:
     """Whether the present settings stay: in turns with them the winner was slower, or it learns less."""
     floor: Amount | None = None
     """Env-steps a second that this machine can be relied on for, with the settings that are recommended."""
-    learnt: Learnt | None = None
+    learnt: LearningCheck | None = None
 
     @property
     def is_training(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hotloop.core.errors import unknown
 from hotloop.core.machine import need
-from hotloop.core.registry import Found, presets, worlds
+from hotloop.core.registry import PresetTarget, presets, worlds
 
 VERSION = 0
 
@@ -28,7 +28,7 @@ def register_envs() -> tuple[str, ...]:
     return tuple(found)
 
 
-def id_of(preset: Found) -> str:
+def id_of(preset: PresetTarget) -> str:
     return f"hotloop/{preset.world.name}-{preset.preset.replace('_', '-')}-v{VERSION}"
 
 

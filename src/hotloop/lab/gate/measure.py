@@ -13,7 +13,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import machine
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Held
+from hotloop.core.record.checks import BudgetResult
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import Record
 from hotloop.judge import baselines
@@ -148,7 +148,7 @@ def held_against(
     progress: Progress = silent,
 ) -> Record:
     """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
-    runs: list[Held] = []
+    runs: list[BudgetResult] = []
     missing = against is not None and against.doubt is not None  # which no further run would find
     while not runs or (needs_another(runs) and not missing):
         asked = Measurement(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
@@ -159,7 +159,7 @@ def held_against(
     return judge(with_metrics(kept))
 
 
-def check_budget(asked: "Measurement", measured: Measured) -> Held:
+def check_budget(asked: "Measurement", measured: Measured) -> BudgetResult:
     """Hold one measurement against its budget."""
     budget, how, against, comparison = asked.budget, asked.how, asked.against, measured.comparison
     held = hold(

@@ -18,7 +18,7 @@ from hotloop.core.files import NO_ROOM
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
-from hotloop.core.progress import Stop
+from hotloop.core.progress import InterruptFlag
 from hotloop.core.record.record import Record
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
@@ -86,7 +86,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         if is_cuda(asked.settings.train.device):  # a side thread looks at the GPU until the run is over
             session.found.samples = stack.enter_context(Sampler(reader(), SAMPLE_S)).samples
         try:
-            with Stop(looking.say) as stop:
+            with InterruptFlag(looking.say) as stop:
                 session.run(stop)
         except KeyboardInterrupt:
             session.found.partial = True
@@ -189,7 +189,7 @@ class Session:
             self.logs.say(self.trainer.threads.text)
             self.watch.say(self.trainer.threads.text)
 
-    def run(self, stop: Stop) -> None:
+    def run(self, stop: InterruptFlag) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
         found = self.found
         found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
@@ -216,7 +216,7 @@ class Session:
         if self.clock:
             self.clock.begin(at_ns)
 
-    def one_update(self, stop: Stop) -> None:
+    def one_update(self, stop: InterruptFlag) -> None:
         """One rollout and what is due after it."""
         if self.exposed and self.trainer.steps not in (0, self.saved_at):
             with span("checkpoint"):
@@ -227,7 +227,7 @@ class Session:
         with lifeline.doing(Doing.OURS):
             self.after_update(stop)
 
-    def after_update(self, stop: Stop) -> None:
+    def after_update(self, stop: InterruptFlag) -> None:
         """Evaluate, log and save where it is due; the window ends when it is full."""
         asked, trainer = self.settings, self.trainer
         if self.trace:

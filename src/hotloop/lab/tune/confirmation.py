@@ -8,7 +8,7 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
-from hotloop.core.record.sweep import Learnt
+from hotloop.core.record.sweep import LearningCheck
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell, Executor, sweep
@@ -104,7 +104,7 @@ def learn(
     executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
-) -> Learnt | None:
+) -> LearningCheck | None:
     """What both have learnt after as many env-steps, with the same seeds; None where they are the same."""
     if not is_wanted(chosen, options) or is_same(present, chosen):
         return None

@@ -15,7 +15,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.project import PROGRAM
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record, run_id
-from hotloop.core.record.sweep import BENCH, TRAIN, Learnt, Tuning
+from hotloop.core.record.sweep import BENCH, TRAIN, LearningCheck, Tuning
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
@@ -99,7 +99,7 @@ def tune(
     outcomes = {each.outcome for each in confirmed.comparisons} if confirmed else {"same"}
     keep = "slower" in outcomes
     stopped = confirmed is not None and confirmed.partial
-    learning: Learnt | None = None
+    learning: LearningCheck | None = None
     if not (keep or stopped):
         with until_interrupted() as state:
             learning = learn(present, chosen, options, learners or running, progress, say)

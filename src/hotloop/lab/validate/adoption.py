@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hotloop.core import registry
-from hotloop.core.record.comparison import Adoption, Comparison, Configuration, Ratio
+from hotloop.core.record.comparison import AdoptionChecklist, Comparison, Configuration, Ratio
 from hotloop.core.record.record import Record
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
@@ -14,7 +14,7 @@ from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_RIVALS
 
 def stand(
     match: Match, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
-) -> Adoption:
+) -> AdoptionChecklist:
     """Say where a candidate stands; `targets` are what it has to be validated on."""
     ours = [record for record in records if concerns(record, match, targets)]
     configurations = gathered(ours)
@@ -25,7 +25,7 @@ def stand(
     }
     missing = tuple(target for target in targets if done[target] < wanted)
     step, why, command = next_step(match, targets, configurations, missing, compared)
-    return Adoption(
+    return AdoptionChecklist(
         candidate=match.candidate.words,
         reference=match.reference.words,
         configurations=configurations,

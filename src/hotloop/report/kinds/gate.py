@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
-from hotloop.core.record.checks import Held, Standing
+from hotloop.core.record.checks import BudgetResult, Standing
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
 from hotloop.report.facts import origin
@@ -49,7 +49,7 @@ class GateView:
     """One budget as it is shown."""
 
     name: str
-    held: Held | None
+    held: BudgetResult | None
     record: Record | None
     error: str | None = None
     distances: tuple[float, ...] = ()  # To its absolute limit in earlier runs and in this, the oldest first
@@ -108,7 +108,7 @@ def cells(row: GateView) -> tuple[Words, ...]:
     )
 
 
-def verdict(held: Held) -> Span:
+def verdict(held: BudgetResult) -> Span:
     """Return its standing; a target that is only hoped for is never bad."""
     if not held.enforced and held.standing in ("met", "missed", "cannot tell"):
         words = {"met": "reached", "missed": "not yet"}.get(held.standing, held.standing)
@@ -129,7 +129,7 @@ def because(row: GateView) -> Words:
     return f"{held.name}, {held.metric}: {held.why}{again}{whom}{what}"
 
 
-def is_hoped(held: Held) -> bool:
+def is_hoped(held: BudgetResult) -> bool:
     """Return whether its distance is told: of a target to be reached, where something can be told at all."""
     return held.distance is not None and not held.enforced and held.standing != "cannot tell"
 
@@ -143,14 +143,14 @@ def number(value: float, unit: str, *, spelt: bool = True) -> str:
     return f"{plain_float(value)} {unit if spelt else ''}".strip()
 
 
-def change(held: Held) -> str:
+def change(held: BudgetResult) -> str:
     if held.change is None:
         return ""
     around = f"[{held.change.low:+.1%}, {held.change.high:+.1%}]" if held.change.samples > 1 else ""
     return f"{held.change.value:+.1%} {around}".strip()
 
 
-def limit(held: Held) -> str:
+def limit(held: BudgetResult) -> str:
     """Return what it is held against, with the side that is allowed; the unit stands beside the value."""
     if held.limit is not None:
         return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit, spelt=False)}"
@@ -178,7 +178,7 @@ def about(row: GateView, explained: set[tuple[str, str]]) -> list[Section]:
     return told
 
 
-def distance(row: GateView, held: Held) -> Facts:
+def distance(row: GateView, held: BudgetResult) -> Facts:
     """Return how far a target is, and how that went."""
     far = held.distance or 0.0
     words = f"{percent(abs(far))} {'beyond' if far >= 0 else 'short of'} the target"
@@ -186,7 +186,7 @@ def distance(row: GateView, held: Held) -> Facts:
     return facts((held.name, words), *curve)
 
 
-def difference(held: Held, record: Record, found: Finding) -> list[Section]:
+def difference(held: BudgetResult, record: Record, found: Finding) -> list[Section]:
     """Return what changed between the two, the largest growth first."""
     title = Heading(
         words=(f"{held.name}: what changed since ", Span(str(held.against), strong=True)), apart=True

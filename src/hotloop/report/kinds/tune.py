@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from hotloop.core.record.record import ENV_STEPS_PER_S, RUNS_PER_S, Record
-from hotloop.core.record.sweep import ELSE, Learning, Learnt, Tried, Tuning
+from hotloop.core.record.sweep import ELSE, Learning, LearningCheck, Tried, Tuning
 from hotloop.report.charts import Curve, Panel
 from hotloop.report.facts import origin
 from hotloop.report.kinds.compare import comparisons, ratio_words
@@ -150,7 +150,7 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
         yield "learning", learning(found.learnt)
 
 
-def learning(learnt: Learnt) -> Span:
+def learning(learnt: LearningCheck) -> Span:
     """Say how much less the winner learns, and how much less would be no loss."""
     change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
     # A program trains for as long as it does.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotloop.core.record.comparison import (
     STEPS,
-    Adoption,
+    AdoptionChecklist,
     Difference,
     Facts,
     Group,
@@ -196,7 +196,7 @@ def bound_row(group: Group) -> tuple[Words, ...]:
     return group.policy, group.name, f"{group.compared:,}", largest if group.bound else "it differs", seen
 
 
-def adoption(found: Adoption) -> Sections:
+def adoption(found: AdoptionChecklist) -> Sections:
     """Return the four steps with what is known of each, and what to run next."""
     title = Heading(words=(Span(found.candidate, strong=True), f"  against {found.reference}"))
     steps = Lines(lines=tuple(step(number, found.step) for number in range(1, len(STEPS) + 1)))

@@ -23,7 +23,6 @@ from hotloop.worlds.cards.state import (
     Copy,
     Happened,
     Item,
-    Option,
     State,
     Step,
     Zone,
@@ -106,7 +105,10 @@ def observation(s: State, seat: int, limits: Limits) -> NDArray[np.float32]:
             parts[f"{whose}_cards"][place] = card(copy, mine=side == seat)
         shown = permanents(s, side)[: limits.permanents]
         fill(parts[f"{whose}_permanents"], [permanent(copy, mine=side == seat) for copy in shown])
-    fill(parts["actions"], [action(option) for option in s.options])
+    fill(
+        parts["actions"],
+        [[*(float(option.kind == kind) for kind in range(KINDS)), 1.0] for option in s.options],
+    )
     fill(parts["focus"], [[relative(o.subject, seat), relative(o.object, seat)] for o in s.options])
     fill(parts["events"], [event_row(event, seat) for event in unseen(s, seat)])
     return row
@@ -164,10 +166,6 @@ def permanents(s: State, side: int) -> list[Copy]:
 
 def permanent(copy: Copy, *, mine: bool) -> list[float]:
     return [float(mine), float(copy.tapped), copy.damage / 10, float(copy.sick), 1.0]
-
-
-def action(option: Option) -> list[float]:
-    return [*(float(option.kind == kind) for kind in range(KINDS)), 1.0]
 
 
 def relative(number: int, seat: int) -> int:

@@ -310,16 +310,12 @@ def play_out(s: State, seat: int, choice: int, limits: Limits, max_decisions: in
     return 1 if s.winner == NONE else 2 * (s.winner == seat)
 
 
-class Search:
+class Search(Player):
     """One searching player of one env."""
 
     def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
-        self.seen = seen
-        self.limits = Limits(actions=plan["num_actions"], permanents=plan["max_permanents"])
+        super().__init__(plan, seen)
         self.rollouts, self.max_decisions = plan["search_rollouts"], plan["max_decisions"]
-
-    def restart(self) -> None:
-        """Nothing is remembered."""
 
     def choose(self) -> Sequence[int]:
         s: State = self.seen["twin"].state

@@ -88,7 +88,8 @@ def settle_blocks(s: State) -> None:
 
 def deal_damage(s: State) -> None:
     """One pass; the first is for those that strike first, where there are any."""
-    fighters = [*still_attacking(s), *(card for card, _ in fighting_blockers(s))]
+    blockers = [card for card, copy in s.creatures(1 - s.active) if copy.blocking != NONE]
+    fighters = [*still_attacking(s), *blockers]
     if s.second_pass:
         s.second_pass = 0
         strike(s, [card for card in fighters if not s.cards[card].has(Keyword.FIRST_STRIKE)])
@@ -96,10 +97,6 @@ def deal_damage(s: State) -> None:
     quick = [card for card in fighters if s.cards[card].has(STRIKES)]
     s.second_pass = int(bool(quick))
     strike(s, quick or fighters)
-
-
-def fighting_blockers(s: State) -> Iterator[tuple[int, Copy]]:
-    return ((card, copy) for card, copy in s.creatures(1 - s.active) if copy.blocking != NONE)
 
 
 def strike(s: State, fighters: list[int]) -> None:

@@ -11,7 +11,7 @@ from importlib import resources as package_files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hotloop.core.errors import InputError, unknown
+from hotloop.core.errors import InputError, show_value, unknown
 from hotloop.worlds.grid.features import KINDS
 
 MOST = 65535
@@ -190,27 +190,27 @@ def parse(table: Mapping[str, Any]) -> Rules:
 def _rows(key: str, table: Mapping[str, Any]) -> list[Any]:
     rows = table.get(key, [])
     if not isinstance(rows, list):
-        raise InputError(f"{key} is {shown(rows)}: expected rows, each under [[{key}]]")
+        raise InputError(f"{key} is {show_value(rows)}: expected rows, each under [[{key}]]")
     return rows
 
 
 def _station(row: Any) -> Recipe:
     if isinstance(row, dict) and "area" in row:
-        row = {**row, "area": _row(Area, f"area of {shown(row.get('kind'))}", row["area"])}
+        row = {**row, "area": _row(Area, f"area of {show_value(row.get('kind'))}", row["area"])}
     return _row(Recipe, "stations", row)
 
 
 def _row(cls: type[T], what: str, row: Any) -> T:
     if not isinstance(row, dict):
-        raise InputError(f"a row of {what} is {shown(row)}: expected a table of keys and values")
+        raise InputError(f"a row of {what} is {show_value(row)}: expected a table of keys and values")
     types: dict[str, Any] = {each.name: each.type for each in fields(cls)}  # type: ignore[arg-type]
     for key, value in row.items():
         if key not in types:
             raise unknown(f"key in {what}", key, types, f"the keys are {', '.join(types)}")
         if not fits(types[key], value):
-            raise InputError(f"{key} in {what} is {shown(value)}: expected {EXPECTED[types[key]]}")
+            raise InputError(f"{key} in {what} is {show_value(value)}: expected {EXPECTED[types[key]]}")
         if types[key] is int and not -MOST <= value <= MOST:
-            raise InputError(f"{key}={shown(value)} in {what}: expected at most {MOST}")
+            raise InputError(f"{key}={show_value(value)} in {what}: expected at most {MOST}")
     try:
         return cls(**{key: tuple(value) if types[key] == NAMES else value for key, value in row.items()})
     except TypeError as error:
@@ -228,12 +228,6 @@ def fits(kind: Any, value: Any) -> bool:
     if kind is float:
         return type(value) in (int, float) and abs(value) <= MOST
     return type(value) is kind if kind in EXPECTED else True
-
-
-def shown(value: Any) -> str:
-    """A value as an error shows it."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def check(rules: Rules) -> Rules:
