@@ -8,7 +8,7 @@ import torch
 from hotloop.envs.open import make
 from hotloop.train import ppo
 from hotloop.train.device.apart import SplitCollector
-from hotloop.train.kernels.kernels import TorchKernels
+from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -72,7 +72,7 @@ def test_on_a_gpu_what_is_recorded_is_what_is_launched(
     recorded: Any = Trainer(batches[1], settings)
     collector = recorded.algorithm.collector
     fixed = recorded.network.has_fixed_shapes
-    collector.kernels, collector.recorded = TorchKernels(records=True), fixed
+    collector.kernels, collector.recorded = Kernels(records=True), fixed
     assert collector.raw.is_pinned()
     for _ in range(4):
         kept = [each.algorithm.collector.collect(each.student, None) for each in (launched, recorded)]

@@ -20,7 +20,7 @@ from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.kernels.device import TokenSum, load, take_rows
-from hotloop.train.kernels.kernels import TorchKernels
+from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import ActorCritic, TokenBag
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
@@ -60,7 +60,7 @@ def sides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tu
     batches = make(target, num_envs=8, **keys), tensor_batch(target, num_envs=8, **keys)
     windows = [windows_of(batch) for batch in batches]
     host = Trainer(batches[0], settings, watchers=windows[:1])
-    monkeypatch.setattr(ppo, "find_kernels", lambda *_, **__: TorchKernels(records=True))
+    monkeypatch.setattr(ppo, "find_kernels", lambda *_, **__: Kernels(records=True))
     return host, Trainer(batches[1], settings, watchers=windows[1:]), windows
 
 
@@ -136,7 +136,7 @@ def test_a_run_on_tensors_goes_on_with_fresh_envs(
 
 def test_observations_are_kept_in_the_precision_they_are_read_in() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ppo, "find_kernels", lambda *_, **__: TorchKernels(records=True))
+        patch.setattr(ppo, "find_kernels", lambda *_, **__: Kernels(records=True))
         settings = replace(TrainSettings(**SMALL), mixed_precision=True)
         try:
             training = Trainer(tensor_batch("prospector/short", num_envs=8), settings)

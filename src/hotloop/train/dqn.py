@@ -5,9 +5,9 @@ A network's logits are Q-values here: what it expects of each action, discounted
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -64,6 +64,9 @@ class Transitions:
     next_observations: Tensor
     """Of an end, anything."""
     next_masks: Tensor | None
+
+    def arrays(self) -> dict[str, Tensor | None]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,21 +266,14 @@ def targets(part: Transitions, student: Student, target: Student, *, gamma: floa
     return part.rewards + gamma * (1 - part.ends) * worth
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """What a minibatch is to teach."""
+def td_loss(part: Transitions, student: Student, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean squared error, and the Q-values of the actions that were taken.
 
-    total: Tensor
-    expected: Tensor
-    """What the student expected of the actions that were taken."""
-    targets: Tensor
-
-
-def td_loss(part: Transitions, student: Student, wanted: Tensor) -> Loss:
-    """The mean squared error: ends are rare and far from what was expected, and have to pull the harder."""
+    Ends are rare and far from what was expected: they have to pull the harder.
+    """
     q = student(part.observations, None, None)[0]
-    expected = q.gather(-1, part.actions[:, None])[:, 0]
-    return Loss(total=mse_loss(expected, wanted), expected=expected.detach(), targets=wanted)
+    q_taken = q.gather(-1, part.actions[:, None])[:, 0]
+    return mse_loss(q_taken, wanted), q_taken.detach()
 
 
 class DQN:
@@ -299,7 +295,8 @@ class DQN:
         self.threads = use_fitting(network, seen, settings, lambda copy: kernels_now().adopt(copy, settings))
         self.network: nn.Module = without_values(network, self.view.shape).to(device)
         self.target = deepcopy(self.network).requires_grad_(False)
-        self.student, self.judge = make_student(self.network, settings), make_student(self.target, settings)
+        self.student = make_student(self.network, settings)
+        self.target_student = make_student(self.target, settings)
         self.kernels = kernels_now()
         for each in (self.network, self.target):
             self.kernels.adopt(each, settings)
@@ -308,57 +305,44 @@ class DQN:
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
         self.alive = alive_mask(batch)
         self.acting = np.zeros((self.envs, self.agents), np.int32)
-        self.replay = self.make_replay()
+        self.replay = Replay(
+            settings.buffer_size,
+            self.rows,
+            self.view.shape,
+            self.view.raw.numpy().dtype,
+            num_actions=spec.num_actions,
+            masked=self.allowed is not None,
+        )
         self.deciding, self.drawing = (torch.Generator().manual_seed(settings.seed) for _ in range(2))
         self.learning = [each for each in self.network.parameters() if each.requires_grad]
         self.optimiser = torch.optim.Adam(self.learning, lr=settings.learning_rate, fused=True)
         self.learned = 0
 
-    def make_replay(self) -> Replay:
-        view = self.view
-        return Replay(
-            self.settings.buffer_size,
-            self.rows,
-            view.shape,
-            view.raw.numpy().dtype,
-            num_actions=self.batch.spec.num_actions,
-            masked=self.allowed is not None,
-        )
-
     def advance(self, steps: int) -> Update:
         rate = set_learning_rate(self.optimiser, self.settings, steps)
-        told: dict[str, list[float]] = defaultdict(list)
+        terms: dict[str, list[float]] = defaultdict(list)
         move = self.kernels.mover(self.optimiser, self.settings.max_grad_norm or math.inf)
-        agent_steps = 0
-        uniforms = self.draw_uniforms()
-        for step in range(self.settings.num_steps):
-            agent_steps += self.one_step(step, steps, uniforms[step])
-            if self.is_due(steps // self.envs + step + 1):
-                self.learn(move, told)
-        self.observation_scale.adopt()
-        learned = {name: math.fsum(each) / len(each) for name, each in told.items()}
+        agent_steps = self.collect(steps, lambda: self.learn(move, terms))
+        means = {name: math.fsum(each) / len(each) for name, each in terms.items()}
         state = {"epsilon": epsilon_at(steps, self.settings), "replay": float(self.replay.drawable)}
-        phase: Any = self.settings.algorithm if learned else "explore"
-        return Update(phase=phase, agent_steps=agent_steps, losses=learned | state, learning_rate=rate)
+        phase: Any = self.settings.algorithm if means else "explore"
+        return Update(phase=phase, agent_steps=agent_steps, losses=means | state, learning_rate=rate)
 
-    def collect(self, steps: int) -> None:
-        uniforms = self.draw_uniforms()
-        for step in range(self.settings.num_steps):
-            self.one_step(step, steps, uniforms[step])
+    def collect(self, steps: int, learn: Callable[[], None] = lambda: None) -> int:
+        """Collect one rollout, and learn whenever it is due; return the steps of living agents."""
+        settings, agent_steps = self.settings, 0
+        uniforms = torch.rand(settings.num_steps, 2, self.rows, generator=self.deciding)
+        for step in range(settings.num_steps):
+            agent_steps += self.one_step(step, steps, uniforms[step])
+            calls = steps // self.envs + step + 1
+            if calls % settings.train_frequency == 0 and self.replay.drawable >= settings.learning_starts:
+                learn()
         self.observation_scale.adopt()
-
-    def draw_uniforms(self) -> Tensor:
-        """What decides the actions of a rollout, a pair of numbers for every row, whoever is in it."""
-        return torch.rand(self.settings.num_steps, 2, self.rows, generator=self.deciding)
-
-    def is_due(self, calls: int) -> bool:
-        """Whether to learn after so many steps of every env."""
-        settings = self.settings
-        return calls % settings.train_frequency == 0 and self.replay.drawable >= settings.learning_starts
+        return agent_steps
 
     @torch.no_grad()
     def one_step(self, step: int, steps: int, uniforms: Tensor) -> int:
-        """Act, step the envs, and keep what came of it; how many acted."""
+        """Act, step the envs, and keep the step in the replay; return how many agents acted."""
         with span("rollout"):
             rows = self.alive.indices()
             seen = self.view.now(rows)
@@ -368,7 +352,9 @@ class DQN:
             self.alive.begin(0)
             mark("store")
             epsilon = epsilon_at(steps + step * self.envs, self.settings)
-            q = self.think(self.scaled(seen.to(self.device, copy=True))).cpu()
+            obs = self.scaled(seen.to(self.device, copy=True))
+            parts = [obs] if self.settings.batched or not len(obs) else obs[:, None]
+            q = torch.cat([self.student(part, None, None)[0] for part in parts]).cpu()
             actions = choose(q, masks, epsilon, uniforms[:, rows]).int().numpy()
             self.acting.reshape(-1)[rows.numpy()] = actions
             mark("student")
@@ -381,12 +367,6 @@ class DQN:
             mark("watch")
         return len(rows)
 
-    def think(self, seen: Tensor) -> Tensor:
-        """The Q-values of rows: in one pass, or a pass a row."""
-        if self.settings.batched or not len(seen):
-            return self.student(seen, None, None)[0]
-        return torch.cat([self.student(row[None], None, None)[0] for row in seen])
-
     def scaled(self, seen: Tensor) -> Tensor:
         """Rows, scaled where they lie; their types stay as they are."""
         if self.observation_scale.active:
@@ -397,10 +377,9 @@ class DQN:
     def steps_of(self, rows: Tensor, seen: Tensor, masks: Tensor | None, actions: NDArray[np.int32]) -> Steps:
         """What the step that was just made brought to those who made it."""
         batch, there = self.batch, rows.numpy()
-        ended, cut = self.per_row(batch.terminals, there), self.per_row(batch.truncations, there)
         self.alive.end(0)
-        ended = ended | self.alive.changed(0).numpy()[there]
-        cut = cut & ~ended
+        ended = batch.terminals[there // self.agents] | self.alive.changed(0).numpy()[there]
+        cut = batch.truncations[there // self.agents] & ~ended
         limited = torch.from_numpy(cut)
         return Steps(
             rows=there,
@@ -413,30 +392,27 @@ class DQN:
             last=self.view.last(rows[limited], seen[limited]).numpy(),
         )
 
-    def per_row(self, per_env: NDArray[np.bool_], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return per_env[rows // self.agents]
-
-    def learn(self, move: Move, told: dict[str, list[float]]) -> None:
-        """Learn from as many minibatches as are due; what each came to is added to what is told."""
+    def learn(self, move: Move, sums: dict[str, list[float]]) -> None:
+        """Learn from as many minibatches as are due, and append the terms of each."""
+        gamma, double = self.settings.gamma, self.settings.algorithm == "double_dqn"
         with lifeline.doing(Doing.OURS), span("learn"):
             for _ in range(self.settings.gradient_steps):
                 part = self.sample()
                 mark("sample")
-                wanted = targets(
-                    part,
-                    self.student,
-                    self.judge,
-                    gamma=self.settings.gamma,
-                    double=self.settings.algorithm == "double_dqn",
-                )
-                loss = td_loss(part, self.student, wanted)
+                wanted = targets(part, self.student, self.target_student, gamma=gamma, double=double)
+                loss, q_taken = td_loss(part, self.student, wanted)
                 mark("forward")
-                torch.autograd.backward((loss.total,))
+                torch.autograd.backward((loss,))
                 mark("backward")
-                terms = terms_of(loss) | {"grad_norm": float(move())}
+                terms = {
+                    "total": float(loss.detach()),
+                    "q": float(q_taken.mean()),
+                    "target": float(wanted.mean()),
+                    "grad_norm": float(move()),
+                }
                 self.check_finite(terms, part)
                 for name, term in terms.items():
-                    told[name].append(term)
+                    sums[name].append(term)
                 self.learned += 1
                 mark("optimiser")
                 if self.learned % self.settings.target_network_frequency == 0:
@@ -446,22 +422,18 @@ class DQN:
     def sample(self) -> Transitions:
         """A minibatch on the network's device, scaled as the network reads it now."""
         part = self.replay.take(self.replay.draw(self.settings.minibatch_size, self.drawing))
-        device = self.device
-        return replace(
-            part,
-            observations=self.scaled(part.observations.to(device)),
-            next_observations=self.scaled(part.next_observations.to(device)),
-            actions=part.actions.to(device),
-            rewards=part.rewards.to(device),
-            ends=part.ends.to(device),
-            next_masks=None if part.next_masks is None else part.next_masks.to(device),
-        )
+        there: dict[str, Any] = {
+            name: None if array is None else array.to(self.device) for name, array in part.arrays().items()
+        }
+        for name in ("observations", "next_observations"):
+            there[name] = self.scaled(there[name])
+        return Transitions(**there)
 
     def check_finite(self, terms: Mapping[str, float], part: Transitions) -> None:
         """Stop at the first loss or gradient norm that is no number."""
         if math.isfinite(terms["total"] + terms["grad_norm"]):
             return
-        samples = {name: getattr(part, name) for name in part.__slots__ if getattr(part, name) is not None}
+        samples = {name: array for name, array in part.arrays().items() if array is not None}
         first = next((name for name, each in samples.items() if not torch.isfinite(each).all()), "total")
         raise DivergedError(
             f"gradient step {self.learned}: first in {first}",
@@ -508,26 +480,13 @@ def check_possible(batch: Batch, settings: TrainSettings) -> None:
 
 
 def without_values(network: Network, shape: tuple[int, ...]) -> Network:
-    """The network without a critic to train: its policy's logits are Q-values."""
-    if isinstance(network, TheirNetwork):
-        return only_logits(network, shape)
+    """Return the network without a critic to train: its policy's logits are Q-values."""
+    if isinstance(network, TheirNetwork):  # of user code, a pass tells which weights make the logits
+        torch.autograd.backward((network(torch.zeros(2, *shape))[0].sum(),))
+        for weight in network.parameters():
+            weight.requires_grad_(weight.grad is not None)
+            weight.grad = None
+        return network
     for each in network.each if isinstance(network, ByType) else [network]:
         each.value.requires_grad_(False)
     return network
-
-
-def only_logits(network: TheirNetwork, shape: tuple[int, ...]) -> TheirNetwork:
-    """Somebody's network, of which only what makes its logits is trained: a pass tells what that is."""
-    torch.autograd.backward((network(torch.zeros(2, *shape))[0].sum(),))
-    for each in network.parameters():
-        each.requires_grad_(each.grad is not None)
-        each.grad = None
-    return network
-
-
-def terms_of(loss: Loss) -> dict[str, float]:
-    return {
-        "total": float(loss.total.detach()),
-        "q": float(loss.expected.mean()),
-        "target": float(loss.targets.mean()),
-    }

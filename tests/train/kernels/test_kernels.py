@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from hotloop.train.actions import chosen, log_probabilities
-from hotloop.train.kernels.kernels import NativeKernels, Objective, TorchKernels, torch_threads
+from hotloop.train.kernels.kernels import Kernels, NativeKernels, Objective, torch_threads
 from hotloop.train.normalize import ObservationScale
 from hotloop.train.ppo import Samples
 from hotloop.train.settings import TrainSettings
 
 _kernels = pytest.importorskip("hotloop.train._kernels")
-TORCH = TorchKernels()
+TORCH = Kernels()
 WIDTHS = (1, 2, 4, 7, 16, 17, 33, 69, 1_024)
 CPU = torch.device("cpu")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from numpy.typing import NDArray
@@ -47,59 +47,22 @@ Move = Callable[[], Number]
 where that is no number."""
 
 
-class Kernels(Protocol):
-    """One way to do it. `TorchKernels` is the specification of every other."""
-
-    name: str
-    records: bool
-    """Whether what it does is to be recorded as CUDA graphs: see `train/device/graphs.py`."""
-
-    def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
-        """Write observations [rows, ...] into their place, scaled where they are to be."""
-
-    def choose(
-        self,
-        logits: Tensor,
-        masks: Tensor | None,
-        uniforms: Tensor,
-        *,
-        acting: Tensor,
-        actions: Tensor,
-        log_probs: Tensor,
-    ) -> None:
-        """Choose by policies [rows, actions] at numbers from [0, 1): actions for the batch and for torch."""
-
-    def objective(
-        self,
-        student: Student,
-        samples: "Samples",
-        indices: Tensor,
-        settings: TrainSettings,
-        imitating: float,
-    ) -> Objective:
-        """What the samples of a minibatch are to teach; `imitating` 1 is imitation alone, 0 is PPO alone."""
-
-    def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
-        """Take over what can be of a network's passes, from now on."""
-
-    def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
-        """Steps of an optimiser whose state nobody else touches meanwhile; gradients are cut to a norm."""
-
-
 def use_threads(count: int) -> None:
     """Let torch work with so many from now on; 0 is the usual number."""
     torch.set_num_threads(count or USUAL_THREADS)
 
 
-class TorchKernels:
-    """See `Kernels`; recorded as CUDA graphs where `records`, else launched one operation at a time."""
+class Kernels:
+    """The arithmetic in torch's own operations, on every device: the specification of `NativeKernels`."""
 
     def __init__(self, *, records: bool = False, actions: Actions = NUMBERED) -> None:
         self.name = "graphs" if records else "torch"
-        self._actions = actions
         self.records = records
+        """Whether it is to be recorded as CUDA graphs: see `train/device/graphs.py`."""
+        self._actions = actions
 
     def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
+        """Write observations [rows, ...] into their place, scaled if they are to be."""
         scale.write(raw, out)
 
     def choose(
@@ -112,6 +75,7 @@ class TorchKernels:
         actions: Tensor,
         log_probs: Tensor,
     ) -> None:
+        """Choose by policies [rows, actions] at numbers from [0, 1): actions for the batch and for torch."""
         drawn, likely = self._actions.draw(logits, masks, uniforms)
         actions.copy_(drawn)
         acting.copy_(actions)
@@ -120,6 +84,7 @@ class TorchKernels:
     def objective(
         self, student: Student, samples: "Samples", indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
+        """Return the objective of a minibatch; `imitating` 1 is imitation alone, 0 is PPO alone."""
         from hotloop.train.ppo import losses  # which has its kernels from here
 
         terms = losses(student, samples.take(indices), settings, imitating)
@@ -129,9 +94,10 @@ class TorchKernels:
         )
 
     def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
-        """Leave it as it is."""
+        """Take over from now on what can be of a network's passes: none."""
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
+        """Return a function that clips gradients to a norm and applies one Adam step."""
         parameters = [each for group in optimiser.param_groups for each in group["params"]]
 
         def move() -> Tensor:
@@ -152,7 +118,7 @@ SLOW = "plain"
 """The kernels of a processor for which torch's products are faster."""
 
 
-class NativeKernels:
+class NativeKernels(Kernels):
     """See `Kernels`; tensors are on the host, contiguous and of 32 bits.
 
     An operation of torch costs some microseconds before it does anything, and a loss is dozens of them, each
@@ -160,9 +126,8 @@ class NativeKernels:
     pass that reads the samples where they lie, and torch is left the passes through the network.
     """
 
-    records = False
-
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Any, actions: Actions = NUMBERED) -> None:
+        super().__init__(actions=actions)
         self.name = f"native.{run.name}"
         self._run = run
 
@@ -197,21 +162,21 @@ class NativeKernels:
         if isinstance(student, ActorCritic) and student.passes and student.learns_at_once:
             return self._passed(student.passes, samples, indices, settings, imitating)
         logits, values, _ = student(*samples.inputs(indices))
-        width, numbers = logits.shape[-1], samples.flat_indices(indices)
-        there = None
+        numbers = samples.flat_indices(indices)
+        rows = (logits.detach().reshape(-1, logits.shape[-1]), values.detach().reshape(-1), numbers)
+        living = None
         if samples.memory is not None and samples.alive is not None:
-            there = samples.alive.flatten()[numbers].nonzero()[:, 0]
-        by_logits, by_values, terms = self._learn(
-            picked(logits.detach().reshape(-1, width), there),
-            picked(values.detach().reshape(-1), there),
-            picked(numbers, there),
-            samples,
-            settings,
-            imitating,
-        )
-        by = (by_logits, by_values) if there is None else spread(by_logits, by_values, there, len(numbers))
+            living = samples.alive.flatten()[numbers].nonzero()[:, 0]
+            rows = (rows[0][living], rows[1][living], numbers[living])
+        by, terms = self._learn(rows, samples, settings, imitating)
+        if living is not None:  # gradients in the places they belong to, and none in the others
+            shapes = [(len(numbers), *each.shape[1:]) for each in by]
+            by = [
+                each.new_zeros(shape).index_copy_(0, living, each)
+                for each, shape in zip(by, shapes, strict=True)
+            ]
         return Objective(
-            terms=taking_part(terms, samples, settings, imitating),
+            terms=terms,
             backward=partial(
                 torch.autograd.backward,
                 (logits, values),
@@ -224,12 +189,10 @@ class NativeKernels:
     ) -> Objective:
         """All of it natively: rows are read where they lie, and autograd is not asked."""
         logits, values = passes.forward(samples.observations, indices, keep=True)
-        by_logits, by_values, terms = self._learn(logits, values[:, 0], indices, samples, settings, imitating)
+        by, terms = self._learn((logits, values[:, 0], indices), samples, settings, imitating)
+        by[1] = by[1][:, None]
         return Objective(
-            terms=taking_part(terms, samples, settings, imitating),
-            backward=partial(
-                passes.add_gradients, samples.observations, indices, (by_logits, by_values[:, None])
-            ),
+            terms=terms, backward=partial(passes.add_gradients, samples.observations, indices, by)
         )
 
     def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
@@ -242,16 +205,17 @@ class NativeKernels:
 
     def _learn(
         self,
-        logits: Tensor,
-        values: Tensor,
-        numbers: Tensor,
+        rows: tuple[Tensor, Tensor, Tensor],
         samples: "Samples",
         settings: TrainSettings,
         imitating: float,
-    ) -> tuple[Tensor, Tensor, dict[str, float]]:
-        """The gradients by logits and values, and every term, of the samples with these numbers."""
-        by_logits, by_values = torch.empty_like(logits), torch.empty_like(values)
-        width = logits.shape[-1]
+    ) -> tuple[list[Tensor], dict[str, Number]]:
+        """Return the gradients by logits and values, and the terms that take part with their sum.
+
+        `rows` are the logits and values of some samples, and the places of those among all.
+        """
+        logits, values, numbers = (each.contiguous() for each in rows)
+        by = [torch.empty_like(logits), torch.empty_like(values)]
         found = self._run.learn(
             logits.numpy(),
             values.numpy(),
@@ -260,17 +224,25 @@ class NativeKernels:
             flat(samples.log_probs),
             flat(samples.advantages),
             flat(samples.returns),
-            None if samples.masks is None else samples.masks.reshape(-1, width).numpy(),
+            None if samples.masks is None else samples.masks.reshape(-1, logits.shape[-1]).numpy(),
             None if samples.labels is None else flat(samples.labels),
             settings.clip_coef,
             settings.vf_coef,
             settings.ent_coef,
             imitating,
             settings.norm_adv,
-            by_logits.numpy(),
-            by_values.numpy(),
+            *(each.numpy() for each in by),
         )
-        return by_logits, by_values, dict(zip(TERMS, found, strict=True))
+        terms = dict(zip(TERMS, found, strict=True))
+        total = settings.vf_coef * terms["value"]
+        names = ["value"]
+        if imitating < 1:
+            total += (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
+            names += TERMS[1:5]
+        if imitating > 0 and samples.labels is not None:
+            total += imitating * terms["imitation"]
+            names.append("imitation")
+        return by, {"total": total, **{name: terms[name] for name in names}}
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         [group] = optimiser.param_groups
@@ -303,31 +275,6 @@ class NativeKernels:
         return move
 
 
-def picked(rows: Tensor, there: Tensor | None) -> Tensor:
-    return rows.contiguous() if there is None else rows.index_select(0, there)
-
-
-def spread(by_logits: Tensor, by_values: Tensor, there: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Gradients in the places they belong to, and none in the others."""
-    every = by_logits.new_zeros((count, by_logits.shape[-1])).index_copy_(0, there, by_logits)
-    return every, by_values.new_zeros(count).index_copy_(0, there, by_values)
-
-
-def taking_part(
-    terms: dict[str, float], samples: "Samples", settings: TrainSettings, imitating: float
-) -> dict[str, Tensor | float]:
-    """The terms that take part, and their sum."""
-    total = settings.vf_coef * terms["value"]
-    parts = {"value": terms["value"]}
-    if imitating < 1:
-        total += (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
-        parts |= {name: terms[name] for name in TERMS[1:5]}
-    if imitating > 0 and samples.labels is not None:
-        total += imitating * terms["imitation"]
-        parts["imitation"] = terms["imitation"]
-    return {"total": total, **parts}
-
-
 def flat(tensor: Tensor) -> NDArray[Any]:
     """A view of a contiguous tensor's memory, as one row."""
     return tensor.reshape(-1).numpy()
@@ -345,11 +292,11 @@ def state_of(optimiser: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor
 class HalfNativeKernels(NativeKernels):
     """Scales observations and moves weights natively; torch's operations read actions of several numbers."""
 
+    choose, objective = Kernels.choose, Kernels.objective
+
     def __init__(self, run: Any, actions: Actions) -> None:
-        super().__init__(run)
-        self._torch = TorchKernels(actions=actions)
-        self.name = f"{self.name}+{self._torch.name}"
-        self.choose, self.objective = self._torch.choose, self._torch.objective  # type: ignore[method-assign]
+        super().__init__(run, actions)
+        self.name += "+torch"
 
 
 def find_kernels(
@@ -361,21 +308,21 @@ def find_kernels(
     if settings.kernels == "graphs" and not on_gpu:
         raise MissingError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
     if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
-        return TorchKernels(records=True)
+        return Kernels(records=True)
     if settings.kernels == "graphs":
         raise SetupError(
             "kernels=graphs: rows that may be nobody's, tokens without a build with HOTLOOP_CUDA=ON, nets "
             "of yours and actions of several numbers cannot be recorded; use kernels=torch, or leave it out"
         )
     if settings.kernels == "torch":
-        return TorchKernels(actions=actions)
+        return Kernels(actions=actions)
     why_not = obstacle(settings, num_actions)
     if why_not is None:
         made = load().make(load().NAMES[0], torch.get_num_threads(), torch_threads())
         return NativeKernels(made) if acts is None else HalfNativeKernels(made, actions)
     if settings.kernels == "native":
         raise SetupError(f"kernels=native: {why_not}; use kernels=torch, or leave it out")
-    return TorchKernels(actions=actions)
+    return Kernels(actions=actions)
 
 
 @cache
