@@ -12,7 +12,7 @@ from hotloop.train import threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import row_shape
 from hotloop.train.settings import TrainSettings
-from hotloop.train.threads import Fit, fit_threads, round_of
+from hotloop.train.threads import Fit, benchmark_thread_counts, fit_threads
 from hotloop.train.trainer import Trainer, threads_of
 
 SETTINGS = TrainSettings(num_steps=8, minibatch_size=16, hidden=(16,))
@@ -92,7 +92,7 @@ def test_what_happened_once_says_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_count_that_cannot_win_is_tried_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = pretend(monkeypatch, lambda count, _: 10 * count)
-    assert round_of([1, 2], lambda _: None) == {1: 10, 2: 20}
+    assert benchmark_thread_counts([1, 2], lambda _: None) == {1: 10, 2: 20}
     warm = threads.WARM_ROUNDS
     assert (asked.count(1), asked.count(2)) == (warm + threads.ROUNDS, warm + threads.FEWEST_ROUNDS)
 

@@ -179,23 +179,19 @@ def evaluate(policy: Policy, spec: BatchSpec, asked: EvalSettings) -> Evaluation
     turns = -(-asked.episodes // MOST_ENVS)
     envs = -(-asked.episodes // turns)
     shares = [asked.episodes // envs + (env < asked.episodes % envs) for env in range(envs)]
+    finished: list[list[Episode]] = [[] for _ in shares]
     with closing(own_batch(spec, asked, envs)) as batch:
         batch.reset()
-        actor = PolicyRunner(policy, batch, seed=asked.seed, greedy=asked.greedy)
-        rows = play(actor, Episodes(batch, limit_of(batch, asked.steps)), shares)
-    return Evaluation(episodes=tuple(episode for row in rows for episode in row))
-
-
-def play(actor: PolicyRunner, episodes: Episodes, shares: list[int]) -> list[list[Episode]]:
-    """The episodes of every env, as many as its share."""
-    finished: list[list[Episode]] = [[] for _ in shares]
-    while any(len(row) < share for row, share in zip(finished, shares, strict=True)):
-        ended = episodes.step(actor.choose())
-        actor.note([episode.env for episode in ended])
-        for episode in ended:
-            if len(finished[episode.env]) < shares[episode.env]:
-                finished[episode.env].append(episode)
-    return finished
+        runner = PolicyRunner(policy, batch, seed=asked.seed, greedy=asked.greedy)
+        endless = batch.spec.world.is_endless(batch.spec.parameters)
+        episodes = Episodes(batch, asked.steps or (ENDLESS_STEPS if endless else 0))
+        while any(len(row) < share for row, share in zip(finished, shares, strict=True)):
+            ended = episodes.step(runner.choose())
+            runner.note([episode.env for episode in ended])
+            for episode in ended:
+                if len(finished[episode.env]) < shares[episode.env]:
+                    finished[episode.env].append(episode)
+    return Evaluation(episodes=tuple(episode for row in finished for episode in row))
 
 
 def own_batch(spec: BatchSpec, asked: EvalSettings, num_envs: int) -> Batch:
@@ -210,12 +206,6 @@ def own_batch(spec: BatchSpec, asked: EvalSettings, num_envs: int) -> Batch:
     return make(
         spec.target, **workload, num_envs=num_envs, seed=asked.seed, impl=spec.impl, threads=spec.threads
     )
-
-
-def limit_of(batch: Batch, steps: int) -> int:
-    """Steps after which an episode is cut off; 0 is never."""
-    endless = batch.spec.world.is_endless(batch.spec.parameters)
-    return steps or (ENDLESS_STEPS if endless else 0)
 
 
 TRUSTED = "HOTLOOP_TRUST"
@@ -239,7 +229,7 @@ class Trained:
 
 
 def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> PolicyRunner:
-    """An actor that does what a run finds best; refuses a run that was trained on other observations."""
+    """Return a runner of a checkpoint's most likely actions; refuse one trained on other observations."""
     content = checkpoint.read(path)
     now = checkpoint.identity(batch, row_shape(batch))
     for name in NOT_A_PLAYERS:
@@ -247,20 +237,22 @@ def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> PolicyRunner:
     for name, value in now.items():
         if (was := content["identity"].get(name)) != value:
             raise InputError(
-                f"{path} was trained with {name}={short(was)}, and {batch.spec.name} has {short(value)}: "
+                f"{path} was trained with {name}={textwrap.shorten(str(was), 100)}, and {batch.spec.name} "
+                f"has {textwrap.shorten(str(value), 100)}: "
                 "give the parameters that it was trained with, or train another"
             )
     use_threads(threads)
     return PolicyRunner(trained(path, content, batch), batch, seed=seed, greedy=True)
 
 
-def short(value: object) -> str:
-    return textwrap.shorten(str(value), 100)
-
-
 def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
-    settings, shape = settings_of(content), row_shape(batch)
+    """Return the policy of a checkpoint, on the CPU."""
+    known = {field.name for field in fields(TrainSettings)}
+    given = {name: value for name, value in content["settings"].items() if name in known}
+    given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    settings = TrainSettings(**{**given, "device": "cpu", "compile": False, "kernels": "auto"})
     check_network(path, settings.network)
+    shape = row_shape(batch)
     network = default_network(batch.spec, shape, settings)
     scale = ObservationScale(shape, torch.device("cpu"), active=bool(content["observation_scale"]["count"]))
     try:
@@ -292,14 +284,6 @@ def check_network(path: Path, name: str) -> None:
         )
 
 
-def settings_of(content: dict[str, Any]) -> TrainSettings:
-    """Those the run was trained with, on the CPU."""
-    known = {field.name for field in fields(TrainSettings)}
-    kept = {name: value for name, value in content["settings"].items() if name in known}
-    kept |= {name: tuple(value) for name, value in kept.items() if isinstance(value, list)}
-    return TrainSettings(**{**kept, "device": "cpu", "compile": False, "kernels": "auto"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
     """Of every step that somebody made: what the best action was thought to be worth, and was."""
@@ -323,13 +307,18 @@ def estimates(policy: Policy, batch: Batch, *, gamma: float, steps: int, horizon
     view = ObservationView(batch, by_type=isinstance(policy.network, ByType))
     alive = alive_mask(batch)
     shape = (steps + horizon, batch.spec.num_envs * batch.spec.agents)
+    every_mask = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(shape[1], -1)
     expected, rewards = np.full(shape, np.nan), np.zeros(shape)
     ends = np.zeros(shape, np.bool_)
     acting = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
     for step in range(shape[0]):
         alive.begin(0)
         rows = alive.indices()
-        q, masks = q_values(policy, view, rows), masks_of(batch, rows)
+        obs = view.now(rows).to(policy.device)
+        if policy.observation_scale.active:
+            policy.observation_scale.write(view.columns(obs), view.columns(obs))
+        q = policy.student(obs, None, None)[0].cpu()
+        masks = None if every_mask is None else every_mask.index_select(0, rows)
         chosen = NUMBERED.likeliest(q, masks)
         expected[step, rows.numpy()] = q.gather(-1, chosen[:, None])[:, 0].numpy()
         acting.reshape(-1)[rows.numpy()] = chosen.int().numpy()
@@ -350,17 +339,3 @@ def realised(rewards: NDArray[np.float64], ends: NDArray[np.bool_], gamma: float
         after = rewards[step] + gamma * np.where(ends[step], 0.0, after)
         returns[step] = after
     return returns
-
-
-def q_values(policy: Policy, view: ObservationView, rows: torch.Tensor) -> torch.Tensor:
-    seen = view.now(rows).to(policy.device)
-    if policy.observation_scale.active:
-        policy.observation_scale.write(view.columns(seen), view.columns(seen))
-    found: torch.Tensor = policy.student(seen, None, None)[0]
-    return found.cpu()
-
-
-def masks_of(batch: Batch, rows: torch.Tensor) -> torch.Tensor | None:
-    if batch.masks is None:
-        return None
-    return torch.from_numpy(batch.masks).reshape(-1, batch.spec.num_actions).index_select(0, rows)

@@ -43,8 +43,8 @@ Adopt = Callable[[nn.Module], None]
 """Gives a network's passes to whoever will do them, with as many threads as torch has now."""
 
 
-def as_it_is(network: nn.Module) -> None:
-    """Leave them to torch."""
+def leave_to_torch(network: nn.Module) -> None:
+    """Adopt nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,9 @@ class Fit:
         return f"torch works with {self.threads} {several} ({self.why}{f'; {tried}' if tried else ''})"
 
 
-def fit_threads(network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is) -> Fit:
+def fit_threads(
+    network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = leave_to_torch
+) -> Fit:
     """As many as were asked for, or those that bore a minibatch best; `seen` is like what all rows see."""
     if settings.torch_threads != AUTO:
         return Fit(threads=settings.torch_threads, why=AS_ASKED)
@@ -79,22 +81,20 @@ def fit_threads(network: Network, seen: Tensor, settings: TrainSettings, adopt: 
         return Fit(threads=1, why="there is one core")
     if multiplications(network) * settings.minibatch_size < WORTH_SHARING:
         return Fit(threads=1, why="a minibatch is too small to be shared")
-    rounds = round_of(counts(), piece_of_work(network, seen, settings, adopt))
+    powers = {1 << power for power in range(USUAL_THREADS.bit_length())}
+    counts = sorted(count for count in powers | {USUAL_THREADS} if count <= USUAL_THREADS)
+    rounds = benchmark_thread_counts(counts, piece_of_work(network, seen, settings, adopt))
     best = min(rounds, key=lambda count: (rounds[count], count))
     return Fit(threads=best, why="auto: the least for a minibatch", round_ns=rounds)
 
 
-def use_fitting(network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is) -> Fit:
+def use_fitting(
+    network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = leave_to_torch
+) -> Fit:
     """Let torch work with as many as fit, from now on."""
     fit = fit_threads(network, seen, settings, adopt)
     use_threads(fit.threads)
     return fit
-
-
-def counts() -> list[int]:
-    """Powers of two, and what torch finds fit for the machine."""
-    powers = (1 << power for power in range(USUAL_THREADS.bit_length()))
-    return sorted({*(count for count in powers if count <= USUAL_THREADS), USUAL_THREADS})
 
 
 def multiplications(network: nn.Module) -> int:
@@ -106,27 +106,24 @@ def multiplications(network: nn.Module) -> int:
     )
 
 
-def round_of(among: list[int], work: Callable[[int], None]) -> dict[int, int]:
+def benchmark_thread_counts(among: list[int], work: Callable[[int], None]) -> dict[int, int]:
     """What a round of each count takes, which take turns; one that cannot win any more is left out."""
     taken: dict[int, list[int]] = {count: [] for count in among}
     begin_ns = now_ns()
     for count in among * WARM_ROUNDS:
         timed(count, work)
     for number in range(1, ROUNDS + 1):
-        for count in racing(taken) if number > FEWEST_ROUNDS else among:
+        if number > FEWEST_ROUNDS:
+            least = min(map(mean_but_slowest, taken.values()))
+            among = [count for count, each in taken.items() if min(each) <= least]
+        for count in among:
             taken[count].append(timed(count, work))
         if number >= FEWEST_ROUNDS and now_ns() - begin_ns > BOX_NS:
             break
-    return {count: round(usual(each)) for count, each in taken.items()}
+    return {count: round(mean_but_slowest(each)) for count, each in taken.items()}
 
 
-def racing(taken: Mapping[int, list[int]]) -> list[int]:
-    least = min(map(usual, taken.values()))
-    return [count for count, each in taken.items() if min(each) <= least]
-
-
-def usual(rounds: list[int]) -> float:
-    """The mean of all but the slowest."""
+def mean_but_slowest(rounds: list[int]) -> float:
     return fmean(sorted(rounds)[:-1] or rounds)
 
 
@@ -138,7 +135,7 @@ def timed(count: int, work: Callable[[int], None]) -> int:
 
 
 def piece_of_work(
-    network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is
+    network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = leave_to_torch
 ) -> Callable[[int], None]:
     """One minibatch forward and back, and the student's share of it, on copies that nobody keeps."""
     copies: dict[int, tuple[nn.Module, Student]] = {}
