@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         more = ["train.total_timesteps=256", "train.checkpoint_every=2", "--output", "out"]
         assert main(["train", "grid/toy", "run=a", *WORDS, *more]) in (0, 1, 4)
-    assert len(checkpoint.found(folder / "train_dir/a/checkpoints")) == 2
+    assert len(checkpoint.list_checkpoints(folder / "train_dir/a/checkpoints")) == 2
     return folder
 
 
@@ -56,7 +56,7 @@ def with_damaged_env(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["cut off", "turned", "env", "empty", "part"])
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(kind, run, capsys):
-    before, last = checkpoint.found(run)
+    before, last = checkpoint.list_checkpoints(run)
     content = last.read_bytes()
     if kind == "env":
         with_damaged_env(last)
@@ -72,7 +72,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(kind, run, capsys):
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_says_so(run, capsys):
-    for path in checkpoint.found(run):
+    for path in checkpoint.list_checkpoints(run):
         with_damaged_env(path)
     assert resume() == 64
     err = capsys.readouterr().err
@@ -82,7 +82,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_says_so(run, capsys):
 
 
 def test_no_damage_to_a_checkpoint_is_a_fault(trained, tmp_path):
-    content = checkpoint.found(trained / "train_dir/a/checkpoints")[-1].read_bytes()
+    content = checkpoint.list_checkpoints(trained / "train_dir/a/checkpoints")[-1].read_bytes()
     path = tmp_path / "checkpoint-1.pt"
     whole = 0
     for seed in range(100):

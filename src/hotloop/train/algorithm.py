@@ -1,6 +1,6 @@
 """What a trainer asks of a way to learn: a rollout and what is learned from it, and all that it remembers.
 
-`make_algorithm` in `trainer.py` chooses between PPO and DQN; no other module needs to know which it is.
+`Trainer` chooses between PPO and DQN; no other module needs to know which it is.
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ import io
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -52,30 +52,30 @@ NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 def write(folder: Path, steps: int, content: Mapping[str, Any], *, to_disk: bool = True) -> Path:
     """Write a checkpoint beside the earlier ones, then drop all but the last two."""
     path = free_path(folder / f"checkpoint-{steps:012d}.pt")
-    write_new(path, packed(content), to_disk=to_disk)
-    for old in found(folder)[:-KEPT]:
+    write_new(path, to_bytes(content), to_disk=to_disk)
+    for old in list_checkpoints(folder)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
 
 
-def packed(content: Mapping[str, Any]) -> bytes:
+def to_bytes(content: Mapping[str, Any]) -> bytes:
     file = io.BytesIO()
     torch.save(dict(content), file)
     return file.getvalue()
 
 
-def copied(content: Any) -> Any:
+def clone_tensors(content: Any) -> Any:
     """The same with tensors of its own; deepcopy takes some ten times as long for each of them."""
     if isinstance(content, Tensor):
         return content.detach().clone()
     if isinstance(content, Mapping):
-        return {name: copied(part) for name, part in content.items()}
+        return {name: clone_tensors(part) for name, part in content.items()}
     if isinstance(content, (list, tuple)):
-        return type(content)(map(copied, content))
+        return type(content)(map(clone_tensors, content))
     return content
 
 
-def found(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a folder, oldest first."""
     named = [(NAME.fullmatch(path.name), path) for path in folder.glob("checkpoint-*.pt")]
     whole = [(int(match[1]), path.stat().st_mtime_ns, path) for match, path in named if match]
@@ -84,13 +84,13 @@ def found(folder: Path) -> list[Path]:
 
 def newest(folder: Path) -> Path | None:
     """The last checkpoint of a folder; None where there is none."""
-    return next(reversed(found(folder)), None)
+    return next(reversed(list_checkpoints(folder)), None)
 
 
 def newest_whole(folder: Path) -> tuple[Path | None, list[str]]:
     """The last checkpoint that can be gone on from, and what is wrong with those after it."""
     damaged: list[str] = []
-    for path in reversed(found(folder)):
+    for path in reversed(list_checkpoints(folder)):
         try:
             read(path)
         except InputError as error:
@@ -134,21 +134,17 @@ def check_bytes(file: io.BytesIO) -> None:
 
 def check_parts(path: Path, content: Mapping[str, Any]) -> None:
     """Refuse a checkpoint that lacks a part, or has one of another kind."""
-    for name, kind in (PARTS | PARTS_OF[family_of(content)]).items():
+    settings = content.get("settings")
+    algorithm = settings.get("algorithm", "ppo") if isinstance(settings, dict) else "ppo"  # as before DQN
+    for name, kind in (PARTS | PARTS_OF[family(algorithm)]).items():
         if not isinstance(content.get(name), kind):
             what = type(content[name]).__name__ if name in content else "nothing"
             raise InputError(f"{path} is damaged: {name} is {what}; go on from an earlier checkpoint")
     try:
-        for saved in parted(content["envs"]):
+        for saved in split_envs(content["envs"]):
             unsealed(saved)
     except (*DAMAGES, InputError) as error:
         raise InputError(f"{path} is damaged: {first_line(error)}") from None
-
-
-def family_of(content: Mapping[str, Any]) -> str:
-    """Of the algorithm that a checkpoint was learned by; before there were several, it was PPO."""
-    settings = content.get("settings")
-    return family(settings.get("algorithm", "ppo")) if isinstance(settings, dict) else "ppo"
 
 
 def check_learned(path: Path, content: Mapping[str, Any], settings: TrainSettings) -> None:
@@ -205,9 +201,16 @@ def save_envs(batch: Batch) -> dict[str, Tensor]:
     saved = [batch.save(env) for env in range(envs)]
     for env, one in enumerate(saved):
         batch.load(env, one)
-    lengths = torch.tensor([len(one) for one in saved])
-    content = np.frombuffer(bytearray(b"".join(saved)), np.uint8)
-    return {"lengths": lengths, "bytes": torch.from_numpy(content)}
+    return pack_envs(saved)
+
+
+def pack_envs(saved: Sequence[bytes]) -> dict[str, Tensor]:
+    """Return the bytes of envs as one array."""
+    lengths = torch.tensor([len(one) for one in saved], dtype=torch.int64)
+    return {
+        "lengths": lengths,
+        "bytes": torch.from_numpy(np.frombuffer(bytearray(b"".join(saved)), np.uint8)),
+    }
 
 
 def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> bool:
@@ -215,7 +218,7 @@ def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> bool:
 
     False where none was saved, and all begin anew.
     """
-    envs = parted(saved)
+    envs = split_envs(saved)
     if not envs:
         batch.reset()
         return False
@@ -226,7 +229,7 @@ def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> bool:
     return True
 
 
-def parted(saved: Mapping[str, Tensor]) -> list[bytes]:
+def split_envs(saved: Mapping[str, Tensor]) -> list[bytes]:
     """Each env's bytes; ValueError where their lengths are not those of the whole."""
     content = saved["bytes"].numpy().tobytes()
     lengths: list[int] = saved["lengths"].tolist()
@@ -237,60 +240,60 @@ def parted(saved: Mapping[str, Tensor]) -> list[bytes]:
 
 
 def with_new_envs(mine: Mapping[str, Any], ranks: int) -> dict[str, Any]:
-    """What rank 0 alone knows, as a checkpoint of all ranks whose envs begin anew."""
-    nothing = {"lengths": torch.tensor([], dtype=torch.int64), "bytes": torch.tensor([], dtype=torch.uint8)}
-    memory, scale = mine["memory"], mine["reward_scale"]
+    """Return what rank 0 alone knows as a checkpoint of all ranks whose envs begin anew."""
+    return {**mine, **join_rows([rows_of(mine)] * ranks, mine), "envs": pack_envs([])}
+
+
+def join_ranks(mine: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    """Return one checkpoint of all ranks, as one process with all their envs would have written it."""
+    if not ranks.several:
+        return mine
+    every = ranks.gather(rows_of(mine) | {"envs": mine["envs"], "acting": mine["acting"]})
+    if not every:
+        return mine
+    envs = {name: torch.cat([each["envs"][name] for each in every]) for name in ("lengths", "bytes")}
+    return mine | join_rows(every, mine) | {"envs": envs, "acting_of": [each["acting"] for each in every]}
+
+
+def rows_of(mine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a checkpoint has of every row of the envs."""
     return {
-        **mine,
-        "envs": nothing,
-        "begins": torch.cat([mine["begins"]] * ranks),
-        "memory": None if memory is None else [torch.cat([part] * ranks) for part in memory],
-        "reward_scale": scale | {"running": torch.cat([scale["running"]] * ranks)},
+        "begins": mine["begins"],
+        "memory": mine["memory"],
+        "running": mine["reward_scale"]["running"],
     }
 
 
-def joined(mine: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """One checkpoint of all ranks, as one process with all their envs would have written it."""
-    if not ranks.several:
-        return mine
-    own = {name: mine[name] for name in ("envs", "begins", "memory", "acting")}
-    every = ranks.collected(own | {"running": mine["reward_scale"]["running"]})
-    if not every:
-        return mine
+def join_rows(every: Sequence[Mapping[str, Any]], mine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of several ranks, one rank's behind the other's."""
     memories = [each["memory"] for each in every]
-    return mine | {
-        "envs": {name: torch.cat([each["envs"][name] for each in every]) for name in ("lengths", "bytes")},
+    together = None if memories[0] is None else [torch.cat(parts) for parts in zip(*memories, strict=True)]
+    return {
         "begins": torch.cat([each["begins"] for each in every]),
-        "memory": None
-        if memories[0] is None
-        else [torch.cat(parts) for parts in zip(*memories, strict=True)],
+        "memory": together,
         "reward_scale": mine["reward_scale"] | {"running": torch.cat([each["running"] for each in every])},
-        "acting_of": [each["acting"] for each in every],
     }
 
 
 def share_of(content: Mapping[str, Any], ranks: Ranks) -> Mapping[str, Any]:
-    """What one rank goes on with, however many there were when it was written."""
+    """Return what one rank goes on with, however many there were when it was written."""
     if not ranks.several:
         return content
-    envs = parted(content["envs"])
-    mine = envs[ranks.rank * len(envs) // ranks.size : (ranks.rank + 1) * len(envs) // ranks.size]
-    saved = np.frombuffer(bytearray(b"".join(mine)), np.uint8)
-    memory, scale = content["memory"], content["reward_scale"]
-    kept = content.get("acting_of", ())
+    envs = split_envs(content["envs"])
+    memory, scale, kept = content["memory"], content["reward_scale"], content.get("acting_of", ())
+    acting = content["acting"]
+    if len(kept) == ranks.size:
+        acting = kept[ranks.rank]
+    elif not ranks.leads:  # numbers of its own for each, by how far the run is
+        seed = content["settings"]["seed"] + STRIDE * ranks.rank + content["steps"]
+        acting = torch.Generator().manual_seed(seed % 2**63).get_state()
     return {
         **content,
-        "envs": {"lengths": torch.tensor([len(one) for one in mine]), "bytes": torch.from_numpy(saved)},
+        "envs": pack_envs(
+            envs[ranks.rank * len(envs) // ranks.size : (ranks.rank + 1) * len(envs) // ranks.size]
+        ),
         "begins": content["begins"].chunk(ranks.size)[ranks.rank],
         "memory": None if memory is None else [part.chunk(ranks.size)[ranks.rank] for part in memory],
         "reward_scale": scale | {"running": scale["running"].chunk(ranks.size)[ranks.rank]},
-        "acting": kept[ranks.rank] if len(kept) == ranks.size else other_acting(content, ranks),
+        "acting": acting,
     }
-
-
-def other_acting(content: Mapping[str, Any], ranks: Ranks) -> Tensor:
-    """Where there were other ranks: numbers of its own for each, by how far the run is."""
-    if ranks.leads:
-        return content["acting"]  # type: ignore[no-any-return]
-    seed = content["settings"]["seed"] + STRIDE * ranks.rank + content["steps"]
-    return torch.Generator().manual_seed(seed % 2**63).get_state()

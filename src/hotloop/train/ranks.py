@@ -159,7 +159,7 @@ class Ranks:
             mean, variance = (part.reshape(own.mean.shape) for part in (one[1 : 1 + width], one[1 + width :]))
             into.merge(one[0], mean.to(own.mean.device), variance.to(own.mean.device))
 
-    def collected(self, mine: Any) -> list[Any]:
+    def gather(self, mine: Any) -> list[Any]:
         """What every rank has to give, in their order; of others than rank 0 nothing."""
         if not self.several:
             return [mine]

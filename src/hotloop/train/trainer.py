@@ -54,17 +54,25 @@ class Trainer:
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         check_shares(batch, settings, ranks)
         self.batch, self.settings, self.folder = batch, settings, folder
-        self.device = find_device(settings.device)
+        if settings.device == "cuda" and not torch.cuda.is_available():
+            raise InputError("device=cuda: torch finds no CUDA device here; use device=cpu")
+        self.device = torch.device(settings.device)
         check_together(batch, self.device)
         if self.device.type == "cuda":
-            self.share_stream()
+            stream = use_own_stream()  # torch's and the envs': one that can be recorded
+            if isinstance(batch, DeviceBatch):
+                batch.use_stream(stream)
         self.steps = self.agent_steps = self.updates = 0
         self.began_anew = resume is None
         """Whether every env begins an episode now, rather than in the middle of one."""
         content = None if resume is None else checkpoint.read(resume)
         fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.algorithm = make_algorithm(batch, fitted, self.device, watchers, ranks, crew)
+            self.algorithm: Algorithm = (
+                PPO(batch, fitted, self.device, watchers, ranks, crew)
+                if settings.algorithm == "ppo"
+                else DQN(batch, fitted, self.device, watchers)
+            )
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         if resume is None or content is None:
@@ -72,12 +80,6 @@ class Trainer:
             stagger(batch, settings.stagger)
         else:
             self.restore(resume, content)
-
-    def share_stream(self) -> None:
-        """Let torch and the envs work on one stream, one that can be recorded."""
-        stream = use_own_stream()
-        if isinstance(self.batch, DeviceBatch):
-            self.batch.use_stream(stream)
 
     @property
     def network(self) -> nn.Module:
@@ -131,7 +133,7 @@ class Trainer:
     def note_last(self) -> None:
         """Keep what there is to keep after the last update, unless that is done."""
         if self.last.get("updates") != self.updates:
-            self.last = checkpoint.copied(self.kept())
+            self.last = checkpoint.clone_tensors(self.kept())
 
     def collect(self) -> None:
         """Collect one rollout that nothing is learned from."""
@@ -146,7 +148,7 @@ class Trainer:
         except DivergedError as error:
             evidence = {**error.evidence, "update": self.updates, "steps": self.steps}
             path = free_path(self.folder / f"diverged-{self.updates}.pt")
-            write_new(path, checkpoint.packed(evidence))
+            write_new(path, checkpoint.to_bytes(evidence))
             raise DivergedError(
                 f"update {self.updates}, {error.where}; the minibatch and the network are in {path}: "
                 "look at them with torch.load, or lower learning_rate",
@@ -166,7 +168,7 @@ class Trainer:
     def content(self) -> dict[str, Any]:
         """What a checkpoint has; every rank takes part, and it is rank 0's to write."""
         mine = self.kept() | {"envs": checkpoint.save_envs(self.batch)}
-        return checkpoint.joined(mine, self.ranks)
+        return checkpoint.join_ranks(mine, self.ranks)
 
     def kept(self) -> dict[str, Any]:
         """All but the envs."""
@@ -217,20 +219,6 @@ class Trainer:
             ) from None
 
 
-def make_algorithm(
-    batch: Batch,
-    settings: TrainSettings,
-    device: torch.device,
-    watchers: Sequence[Watcher],
-    ranks: Ranks = ALONE,
-    crew: "ActorPool | None" = None,
-) -> Algorithm:
-    """The algorithm that the settings name."""
-    if settings.algorithm == "ppo":
-        return PPO(batch, settings, device, watchers, ranks, crew)
-    return DQN(batch, settings, device, watchers)
-
-
 def check_shares(batch: Batch, settings: TrainSettings, ranks: Ranks) -> None:
     """Refuse what ranks cannot share evenly."""
     if ranks.several and (batch.spec.has_empty_rows or settings.opponents):
@@ -273,10 +261,3 @@ def check_together(batch: Batch, device: torch.device) -> None:
             f"the envs are on {there.device.type} and the network on {device.type}: "
             "give train.device=cuda, or add host_views=true"
         )
-
-
-def find_device(name: str) -> torch.device:
-    """The device a network lives on; refused where the machine has none."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device=cuda: torch finds no CUDA device here; use device=cpu")
-    return torch.device(name)

@@ -63,7 +63,7 @@ def test_what_reads_takes_no_core_from_what_sends(told: list[dict[str, Any]]) ->
 def test_alone_nothing_is_waited_for() -> None:
     ALONE.meet()
     assert ALONE.mean({"a": 1.0}) == {"a": 1.0}
-    assert ALONE.collected("x") == ["x"]
+    assert ALONE.gather("x") == ["x"]
 
 
 def test_who_died_is_said_in_one_line() -> None:

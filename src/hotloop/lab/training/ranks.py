@@ -156,7 +156,7 @@ def serve(settings: RunSettings, ranks: "Ranks", resume: Path | None, folder: Pa
         elif command is Command.COLLECT:
             trainer.algorithm.collect(trainer.steps)
         elif command is Command.WINDOW:
-            ranks.collected((windows.close(), counters_of(batch)))
+            ranks.gather((windows.close(), counters_of(batch)))
         else:
             trainer.content()
     batch.close()
@@ -175,7 +175,7 @@ def windows_together(
     if not ranks.several:
         return mine, counters_of(batch)
     ranks.tell(Command.WINDOW)
-    every = ranks.collected((mine, counters_of(batch)))
+    every = ranks.gather((mine, counters_of(batch)))
     counted: dict[str, int] = {}
     for _, counters in every:
         for name, count in counters.items():
