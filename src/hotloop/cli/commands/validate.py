@@ -32,7 +32,10 @@ def validate(options: ValidateOptions) -> int:
     """Validate what the options name, keep and show the records; returns the gravest exit code."""
     if options.replay is not None:
         return play_again(options.replay, options.trust, as_json=options.json)
+    from hotloop.lab.validate.validate import way_of
+
     candidate = Target.typed(options.target or "", options.keys)
+    way_of(options)  # Refuses a mode that is none before anything is opened
     if options.adoption:
         return show_adoption(candidate, options)
     if options.seeds is not None or options.on is not None or options.resume:
