@@ -24,11 +24,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from hotloop.core.errors import InputError, WriteError, show_value, unknown
 from hotloop.core.target import Target, names_callable
+
+T = TypeVar("T")
 
 NAME = "hotloop.toml"
 
@@ -96,7 +98,6 @@ class Item:
     do: str = "bench"
     against: Target | None = None
     """What it is compared with, by `compare`."""
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,6 @@ class Suite:
 
     name: str
     items: tuple[Item, ...]
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,18 +178,17 @@ class Project:
         return self.path.parent
 
     def suite(self, name: str) -> Suite:
-        """The suite of that name; InputError with the nearest where there is none."""
-        if name in self.suites:
-            return self.suites[name]
-        has = ", ".join(self.suites) or "none: write [suite.NAME] with items"
-        raise unknown("suite", name, self.suites, f"{self.path} has {has}")
+        """Return the suite of that name; InputError with the nearest if there is none."""
+        return self._named("suite", name, self.suites, "write [suite.NAME] with items")
 
     def budget(self, name: str) -> Budget:
-        """The budget of that name; InputError with the nearest where there is none."""
-        if name in self.budgets:
-            return self.budgets[name]
-        has = ", ".join(self.budgets) or "none: hotloop gate --init writes the first"
-        raise unknown("budget", name, self.budgets, f"{self.path} has {has}")
+        """Return the budget of that name; InputError with the nearest if there is none."""
+        return self._named("budget", name, self.budgets, "hotloop gate --init writes the first")
+
+    def _named(self, kind: str, name: str, known: Mapping[str, T], first: str) -> T:
+        if name in known:
+            return known[name]
+        raise unknown(kind, name, known, f"{self.path} has {', '.join(known) or f'none: {first}'}")
 
 
 def find_file(folder: Path | None = None) -> Path | None:
@@ -404,7 +403,15 @@ def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
         raise source.refuse(where, "give either limit or max_change with against")
     if (budget.max_change is None) != (budget.against is None):
         raise source.refuse(where, "max_change and against belong together: a change is from something")
-    check_program(source, where, budget)
+    of_programs = budget.metric.partition(":")[0] in OF_PROGRAMS
+    if budget.program is not None and not of_programs:
+        raise source.refuse((*where, "metric"), f"{budget.metric} is not known of a program: {OF_PROGRAMS}")
+    if budget.program is None and of_programs and budget.metric != "rss_peak_bytes":
+        raise source.refuse((*where, "metric"), f'{budget.metric} is of programs: target = "-- COMMAND"')
+    if budget.pattern and not budget.part:
+        raise source.refuse((*where, "pattern"), 'it is for what a program prints: metric = "printed:NAME"')
+    if budget.program is not None and budget.keys:
+        raise source.refuse((*where, "keys"), "a program has its arguments in its command line")
     check_parts(source, where, table, budget.target)
     return budget
 
@@ -416,20 +423,6 @@ def check_parts(source: Source, where: Keys, table: Mapping[str, Any], target: s
             raise source.refuse((*where, key), f"{key} is for code of yours, as my_env.py:make: leave it out")
 
 
-def check_program(source: Source, where: Keys, budget: Budget) -> None:
-    """A metric that its target can have."""
-    of_programs = budget.metric.partition(":")[0] in OF_PROGRAMS
-    only_programs = of_programs and budget.metric != "rss_peak_bytes"
-    if budget.program is not None and not of_programs:
-        raise source.refuse((*where, "metric"), f"{budget.metric} is not known of a program: {OF_PROGRAMS}")
-    if budget.program is None and only_programs:
-        raise source.refuse((*where, "metric"), f'{budget.metric} is of programs: target = "-- COMMAND"')
-    if budget.pattern and not budget.part:
-        raise source.refuse((*where, "pattern"), 'it is for what a program prints: metric = "printed:NAME"')
-    if budget.program is not None and budget.keys:
-        raise source.refuse((*where, "keys"), "a program has its arguments in its command line")
-
-
 def suite_of(source: Source, name: str, table: Mapping[str, Any]) -> Suite:
     where = ("suite", name)
     source.known(where, table, ("items",))
@@ -438,7 +431,7 @@ def suite_of(source: Source, name: str, table: Mapping[str, Any]) -> Suite:
         given = show_value(items)
         raise source.refuse((*where, "items"), f"expected a list of at least one item, got {given}")
     read = tuple(item_of(source, (*where, "items", str(i)), item) for i, item in enumerate(items))
-    return Suite(name=name, items=read, line=source.line(where))
+    return Suite(name=name, items=read)
 
 
 def item_of(source: Source, where: Keys, item: Any) -> Item:
@@ -459,7 +452,6 @@ def item_of(source: Source, where: Keys, item: Any) -> Item:
         target=Target(name, source.keys((*where, "keys"), item.get("keys", {})), **parts),
         do=do,
         against=None if against is None else Target.parse(against),
-        line=source.line(where),
     )
 
 
@@ -529,11 +521,6 @@ class Container:
     item: int | None = None
     """The number of the item that is being read; None in a table."""
 
-    @property
-    def here(self) -> Keys:
-        """Where a value stands that has no key."""
-        return self.keys if self.item is None else (*self.keys, str(self.item))
-
 
 @dataclass(slots=True)
 class Reader:
@@ -554,7 +541,8 @@ class Reader:
             self.lines.setdefault(self.value, line)
             self.pending = []
         elif token in "[{":
-            where = top.here if self.value is None else self.value
+            here = top.keys if top.item is None else (*top.keys, str(top.item))
+            where = here if self.value is None else self.value
             self.lines.setdefault(where, line)
             self.stack.append(Container(where, 0 if token == "[" else None))
             self.value = None
@@ -578,11 +566,6 @@ class Reader:
             self.lines[keys] = line
         self.stack = [Container(keys)]
 
-    @property
-    def between(self) -> bool:
-        """Whether a statement ends with the line."""
-        return len(self.stack) == 1
-
 
 HEADER = re.compile(r"\[\[?[^\n]*?\]\]?(?=[ \t]*(?:#|\r?\n|$))")
 
@@ -593,11 +576,12 @@ def places(text: str) -> dict[Keys, int]:
     while match := TOKEN.search(text, position):
         line += text.count("\n", position, match.start())
         token, header = match[0], HEADER.match(text, match.start())
-        if fresh and header and reader.between:
+        between = len(reader.stack) == 1  # a statement ends with the line
+        if fresh and header and between:
             reader.begin(header[0], line)
             match = header
         elif token == "\n":
-            if reader.between:
+            if between:
                 reader.value, reader.pending = None, []
         elif not token.startswith("#"):
             reader.read(token, line)
