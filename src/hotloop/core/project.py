@@ -367,6 +367,9 @@ class Source:
         return word
 
 
+PARTS: Mapping[str, Callable[[Source, Keys, Any], Any]] = {"phases": Source.text, "time": Source.names}
+"""The keys that name parts of a user's env, and how each is read."""
+
 BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
     "target": Source.text,
     "keys": Source.keys,
@@ -375,8 +378,7 @@ BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
     "max_change": Source.share,
     "against": Source.text,
     "pattern": Source.pattern,
-    "phases": Source.text,
-    "time": Source.names,
+    **PARTS,
     "reason": Source.text,
     "owner": Source.text,
     "expires": Source.day,
@@ -385,9 +387,6 @@ BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
 """The keys of a budget, and how each is read."""
 
 ITEM = ("target", "keys", "phases", "time", "do", "against")
-
-PARTS: Mapping[str, Callable[[Source, Keys, Any], Any]] = {"phases": Source.text, "time": Source.names}
-"""The keys that name parts of a user's env, and how each is read."""
 
 
 def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
