@@ -62,7 +62,7 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Several numbered choices that know nothing of one another, their outputs one behind the other."""
+    """Independent categorical distributions with concatenated logits (MultiDiscrete)."""
 
     sizes: tuple[int, ...]
     dtype = torch.int64

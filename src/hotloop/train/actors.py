@@ -55,7 +55,7 @@ class ActorsLostError(HotloopError):
 
 @dataclass(slots=True, kw_only=True)
 class ActorPool:
-    """Who collects, and what they have told so far."""
+    """The actors that collect, and the windows and counters they have sent so far."""
 
     ray: Any
     target: Target
@@ -69,10 +69,10 @@ class ActorPool:
     windows: list[WindowEpisodes] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
 
-    def closed(self) -> list[WindowEpisodes]:
-        """The episodes since this was asked last."""
-        told, self.windows = self.windows, []
-        return told
+    def take_windows(self) -> list[WindowEpisodes]:
+        """Return the episodes since the last call."""
+        windows, self.windows = self.windows, []
+        return windows
 
     def note(self, told: Mapping[str, Any]) -> None:
         self.windows.append(told["window"])
@@ -80,14 +80,15 @@ class ActorPool:
             self.counters[name] = self.counters.get(name, 0) + count
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
-        """Say in one line what became of the actors, where they cannot go on."""
+    def explain_losses(self) -> Iterator[None]:
+        """Say in one line why the actors cannot go on."""
+        errors = self.ray.exceptions
         try:
             yield
-        except (self.ray.exceptions.RayError, ConnectionError) as error:
-            raise ActorsLostError(self.became(error)) from None
+        except (errors.RayError, ConnectionError) as error:
+            raise ActorsLostError(self.reason(error)) from None
 
-    def became(self, error: Exception) -> str:
+    def reason(self, error: Exception) -> str:
         errors = self.ray.exceptions
         by_actor = isinstance(error, errors.RayTaskError)
         cause = getattr(error, "cause", None) if by_actor else error
@@ -116,11 +117,11 @@ def last_line(error: BaseException) -> str:
     return (lines[-1] if lines else type(error).__name__)[:200]
 
 
-class Looking(ObservationScale):
-    """Scales as it is told, and keeps what it sees for whoever tells it."""
+class ActorScale(ObservationScale):
+    """Scales as the learner says, and only counts observations for it."""
 
     def adopt(self) -> None:
-        """Not here."""
+        """Leave the scale to the learner."""
 
 
 class Actor:
@@ -129,11 +130,11 @@ class Actor:
     def __init__(self, name: str, keys: dict[str, Any], settings: TrainSettings) -> None:
         from hotloop.train.ppo import PPO
 
-        self.batch = opened(Target(name, keys))
+        self.batch = open_batch(Target(name, keys))
         self.windows = Windows(self.batch)
         self.algorithm = PPO(self.batch, settings, torch.device("cpu"), (self.windows,))
         old = self.algorithm.observation_scale
-        self.scale = Looking(tuple(old.shift.shape), torch.device("cpu"), active=old.active)
+        self.scale = ActorScale(tuple(old.shift.shape), torch.device("cpu"), active=old.active)
         self.algorithm.collector.scale = self.scale
         self.batch.reset()
         self.counted: dict[str, int] = {}
@@ -164,7 +165,7 @@ def numbers(tensor: Tensor | None) -> Any:
     return None if tensor is None else tensor.numpy()
 
 
-def opened(target: Target) -> Batch:
+def open_batch(target: Target) -> Batch:
     return open_trainable(target) if target.is_foreign else make(target.name, **target.keys)
 
 
@@ -195,7 +196,7 @@ class RayCollector:
         remote = crew.ray.remote(Actor)
         share = cores_each(crew.cores, crew.actors)
         how = {"num_cpus": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
-        with crew.asked():
+        with crew.explain_losses():
             self.actors = [
                 remote.options(**how).remote(
                     crew.target.name,
@@ -209,9 +210,9 @@ class RayCollector:
 
     @torch.no_grad()
     def collect(self, student: Student, teacher: Teacher | None = None) -> Rollout:
-        """The oldest rollouts that were asked for; as many as are allowed are asked for ahead."""
+        """Return the oldest rollouts that were requested; as many as are allowed are requested ahead."""
         crew = self.crew
-        with span("rollout"), crew.asked():
+        with span("rollout"), crew.explain_losses():
             sent = crew.ray.put({name: numbers(part) for name, part in self.network.state_dict().items()})
             scale = (numbers(self.scale.shift), numbers(self.scale.scale))
             while len(self.pending) <= crew.staleness:
@@ -220,15 +221,18 @@ class RayCollector:
             mark("weights to actors")
             found = crew.ray.get(self.pending.popleft())
             mark(WAITING)
-            kept = self.joined(found)
+            kept = self.join_rollouts(found)
             mark("store")
         crew.last_staleness = float(self.version - min(each["version"] for each in found))
         self.version += 1
         return kept
 
-    def joined(self, found: list[dict[str, Any]]) -> Rollout:
-        """One rollout of all actors'; what they saw counts for the scale from the next weights on."""
-        arrays = {name: beside([each["arrays"][name] for each in found]) for name in ARRAYS}
+    def join_rollouts(self, found: list[dict[str, Any]]) -> Rollout:
+        """Return one rollout of all actors; their observations scale from the next weights on."""
+        arrays: dict[str, Any] = {}
+        for name in ARRAYS:  # rows beside rows
+            parts = [each["arrays"][name] for each in found]
+            arrays[name] = None if parts[0] is None else torch.cat(list(map(torch.tensor, parts)), dim=1)
         cuts, first = [], 0
         for each in found:
             cuts += [
@@ -252,8 +256,3 @@ class RayCollector:
         last = torch.cat([torch.tensor(each["last"]) for each in found])
         begins = torch.zeros_like(arrays["dones"], dtype=torch.bool)
         return Rollout(**arrays, begins=begins, last_values=last, cuts=cuts, acts=self.acts)
-
-
-def beside(parts: list[Any]) -> Any:
-    """Arrays [steps, rows, ...] of all actors, rows beside rows; None where there are none."""
-    return None if parts[0] is None else torch.cat([torch.tensor(part) for part in parts], dim=1)

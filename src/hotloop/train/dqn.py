@@ -29,7 +29,7 @@ from hotloop.train.networks import (
     ByType,
     Network,
     Student,
-    TheirNetwork,
+    UserNetwork,
     default_network,
     is_by_type,
     make_student,
@@ -481,7 +481,7 @@ def check_possible(batch: Batch, settings: TrainSettings) -> None:
 
 def without_values(network: Network, shape: tuple[int, ...]) -> Network:
     """Return the network without a critic to train: its policy's logits are Q-values."""
-    if isinstance(network, TheirNetwork):  # of user code, a pass tells which weights make the logits
+    if isinstance(network, UserNetwork):  # of user code, a pass tells which weights make the logits
         torch.autograd.backward((network(torch.zeros(2, *shape))[0].sum(),))
         for weight in network.parameters():
             weight.requires_grad_(weight.grad is not None)

@@ -275,7 +275,7 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
 
 
 def check_network(path: Path, name: str) -> None:
-    """Refuse a checkpoint that would have somebody's code called, unless it is of this project."""
+    """Refuse a checkpoint that would call user code, unless it is of this project."""
     trusted = Path(os.environ.get(TRUSTED) or os.devnull).resolve() == path.resolve()
     if name and not trusted and not may_call(name):
         raise InputError(

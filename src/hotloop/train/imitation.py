@@ -48,8 +48,8 @@ Teacher = Callable[[], NDArray[Any]]
 """Labels what a batch shows now, as actions of all its agents, [num_envs, agents, ...]."""
 
 
-class TheirTeacher:
-    """Somebody's function from what all agents see, [rows, ...], to what each should do, [rows, ...].
+class UserTeacher:
+    """User code's function from the observations of all agents, [rows, ...], to their actions, [rows, ...].
 
     Numbered actions are counted from 0, real numbers are the env's own. One that has an argument `masks` is
     told the legal actions, [rows, actions], or None where all are.
@@ -94,11 +94,11 @@ class TheirTeacher:
 
 
 def find_teacher(batch: Batch, settings: TrainSettings) -> Teacher | None:
-    """Who labels: somebody's, a named player, or the world's first; None where nothing is to be imitated."""
+    """Return the teacher: user code, a named player, or the world's first; None without imitation."""
     if not settings.supervised_steps and not settings.fade_steps:
         return None
     if names_callable(settings.teacher):
-        return TheirTeacher(batch, settings.teacher)
+        return UserTeacher(batch, settings.teacher)
     own = [player for player in batch.players if player != "random"]
     if not own:
         raise InputError(

@@ -228,8 +228,8 @@ class GaussianHead(nn.Module):
         return torch.cat((means, self.spread.to(means.dtype).expand_as(means)), -1)
 
 
-class TheirNetwork(nn.Module):
-    """Somebody's network, from observations [rows, ...] to outputs [rows, outputs] and values [rows]."""
+class UserNetwork(nn.Module):
+    """User code's network, from observations [rows, ...] to outputs [rows, outputs] and values [rows]."""
 
     lstm = None
     has_fixed_shapes = False
@@ -265,8 +265,7 @@ class TheirNetwork(nn.Module):
         if not isinstance(given, tuple) or len(given) != 2 or not all(map(torch.is_tensor, given)):
             raise InputError(f"{self._name} gave {described(given)}: {for_what}")
         outputs, values = given
-        fits = outputs.shape == (len(rows), self._outputs) and values.shape in ((len(rows),), (len(rows), 1))
-        if not fits:
+        if outputs.shape != (len(rows), self._outputs) or values.shape not in ((len(rows),), (len(rows), 1)):
             gave = f"outputs {list(outputs.shape)} and values {list(values.shape)}"
             raise InputError(f"{self._name} gave {gave}: {for_what}")
 
@@ -289,7 +288,7 @@ def described(given: object) -> str:
     return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
 
 
-Network = ActorCritic | OptionsNetwork | TheirNetwork | ByType
+Network = ActorCritic | OptionsNetwork | UserNetwork | ByType
 
 
 class ObjectBag(nn.Module):
@@ -357,21 +356,13 @@ def encoder_of(kind: Kind, shape: tuple[int, ...], settings: TrainSettings) -> t
             return flat, int(torch.Size(shape).numel())
 
 
-def encoder_for(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
-    """The encoder of a world's observations: of their parts, where they have some."""
-    if not spec.layout.parts:
-        return encoder_of(spec.layout.observation.kind, shape, settings)
-    reader = PartsReader(spec.layout.parts, settings)
-    return reader, reader.width
-
-
 def default_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
     generator = torch.Generator().manual_seed(settings.seed)
     count = len(spec.layout.types) if is_by_type(spec, settings) else 1
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
         if settings.network:
-            return their_network(spec, shape, settings)
+            return user_network(spec, shape, settings)
         networks = [network_for(spec, shape, settings) for _ in range(count)]
     with one_thread():
         for network in networks:
@@ -390,14 +381,14 @@ def is_by_type(spec: BatchSpec, settings: TrainSettings) -> bool:
     return settings.networks == "type"
 
 
-def their_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> TheirNetwork:
-    """Somebody's, its weights as it draws them itself after torch was given the seed."""
+def user_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> UserNetwork:
+    """Return user code's network, its weights as it draws them after torch was given the seed."""
     if not names_callable(settings.network):
         raise InputError(f"train.network={settings.network} does not fit: write my_net.py:Net")
     if settings.lstm:
         raise InputError("train.lstm is for our own network: leave it out, or leave out train.network")
     torch.manual_seed(settings.seed)
-    return TheirNetwork(settings.network, shape, spec)
+    return UserNetwork(settings.network, shape, spec)
 
 
 def network_for(
@@ -407,15 +398,14 @@ def network_for(
     parts = spec.layout.parts
     if any(part.points_at for part in parts):
         return OptionsNetwork(parts, spec.num_actions, settings)
-    encoder, width = encoder_for(spec, shape, settings)
-    return ActorCritic(
-        encoder,
-        width,
-        spec.num_actions,
-        hidden=settings.hidden,
-        lstm=settings.lstm,
-        acts=spec.layout.acts,
-    )
+    encoder: nn.Module
+    if parts:
+        encoder = reader = PartsReader(parts, settings)
+        width = reader.width
+    else:
+        encoder, width = encoder_of(spec.layout.observation.kind, shape, settings)
+    hidden, lstm, acts = settings.hidden, settings.lstm, spec.layout.acts
+    return ActorCritic(encoder, width, spec.num_actions, hidden=hidden, lstm=lstm, acts=acts)
 
 
 @contextmanager

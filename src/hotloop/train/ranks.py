@@ -36,7 +36,7 @@ WAITING = "waiting on others"
 
 
 PATIENCE = timedelta(minutes=30)
-"""What others may take, while they live: one that dies closes its line, and is heard of at once."""
+"""Collective timeout; a dead rank is detected immediately by its closed connection."""
 
 
 LOOK = timedelta(milliseconds=100)
@@ -347,8 +347,8 @@ def leave(*, lost: bool = False) -> None:
     dist.destroy_process_group()
 
 
-def sent(what: Any, *, leads: bool) -> Any:
-    """Give something from rank 0 to all."""
+def broadcast(what: Any, *, leads: bool) -> Any:
+    """Return on every rank what rank 0 gives."""
     box = [what if leads else None]
     dist.broadcast_object_list(box, 0)
     return box[0]

@@ -8,7 +8,7 @@ import torch
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.train.actors import Actor, ActorPool, ActorsLostError, cores_each, opened, shares
+from hotloop.train.actors import Actor, ActorPool, ActorsLostError, cores_each, open_batch, shares
 from hotloop.train.settings import TrainSettings, check_crew
 from hotloop.train.trainer import Trainer
 
@@ -65,7 +65,7 @@ class InlineRay:
 
 def trained(crew: ActorPool | None, updates: int) -> tuple[dict[str, Any], list[float]]:
     """The weights after some updates, and how old what was learned from was."""
-    batch = opened(TARGET)
+    batch = open_batch(TARGET)
     trainer = Trainer(batch, SETTINGS, crew=crew)
     old = [trainer.update().losses.get("staleness", 0.0) for _ in range(updates)]
     batch.close()
@@ -84,8 +84,8 @@ def test_one_actor_that_is_waited_for_learns_what_is_learned_in_place() -> None:
     assert all(torch.allclose(by_actor[name], part, atol=1e-4) for name, part in in_place.items())
     assert old == [0.0, 0.0, 0.0]
     assert crew.counters["env_steps"] == 3 * 64
-    assert sum(each.env_steps for each in crew.closed()) == 3 * 64
-    assert crew.closed() == []
+    assert sum(each.env_steps for each in crew.take_windows()) == 3 * 64
+    assert crew.take_windows() == []
 
 
 @pytest.mark.parametrize("staleness", [1, 2])
@@ -95,7 +95,7 @@ def test_what_is_learned_from_is_older_by_as_many_updates_as_are_allowed_and_no_
 
 
 def test_actors_that_are_gone_cost_the_update_under_way_and_nothing_else(tmp_path: Path) -> None:
-    crew, batch = crew_of(2, 1), opened(TARGET)
+    crew, batch = crew_of(2, 1), open_batch(TARGET)
     trainer = Trainer(batch, SETTINGS, crew=crew)
     trainer.update()
 
@@ -109,7 +109,7 @@ def test_actors_that_are_gone_cost_the_update_under_way_and_nothing_else(tmp_pat
         trainer.update()
     path = trainer.save_last(tmp_path)
     batch.close()
-    batch = opened(TARGET)
+    batch = open_batch(TARGET)
     again = Trainer(batch, SETTINGS, resume=path)
     assert (again.steps, again.updates) == (64, 1)
     batch.close()
@@ -141,7 +141,7 @@ def test_actors_share_the_envs_and_have_seeds_of_their_own() -> None:
 )
 def test_what_became_of_the_actors_is_one_line(error: str, said: str) -> None:
     crew = crew_of(1, 0)
-    with pytest.raises(ActorsLostError, match=said), crew.asked():
+    with pytest.raises(ActorsLostError, match=said), crew.explain_losses():
         raise getattr(InlineRay.exceptions, error)("first\nlast")
 
 

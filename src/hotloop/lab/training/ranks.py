@@ -101,7 +101,7 @@ def led(settings: RunSettings, resume: Path | None, others: "OtherRanks", found:
             ranking.use_own_gpu(0)
         others.watch(found)
         with found.together():
-            ranking.sent((settings, resume.read_bytes() if resume else None), leads=True)
+            ranking.broadcast((settings, resume.read_bytes() if resume else None), leads=True)
         yield
         others.look_away()
         found.tell(ranking.Command.END)
@@ -130,7 +130,7 @@ def follow(rank: int, size: int, store: Any = None) -> None:
         store.set(here(rank), socket.gethostname())
     ranking.join(rank, size, store)
     ranks = ranking.Ranks(rank, size)
-    settings, content = ranking.sent(None, leads=False)
+    settings, content = ranking.broadcast(None, leads=False)
     if settings.train.device == "cuda":
         ranking.use_own_gpu(rank)
     with tempfile.TemporaryDirectory(prefix="hotloop-rank-") as folder:

@@ -307,7 +307,7 @@ class Session:
     def ended(self) -> tuple[WindowEpisodes, dict[str, int]]:
         """The episodes of the window and all that was counted, by whoever collects."""
         if self.crew is not None:
-            return added(self.crew.closed()), dict(self.crew.counters)
+            return added(self.crew.take_windows()), dict(self.crew.counters)
         return windows_together(self.ranks, self.windows.close(), self.batch)
 
     def evaluate(self) -> None:
