@@ -168,7 +168,8 @@ def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) ->
     typed = f"opponents={','.join(names)}"
     if contest is None:
         raise InputError(f"{typed}: {batch.spec.name} is played against nobody; leave opponents out")
-    if not plays_both(batch):
+    values = by_role(batch.spec.parameters, "workload")
+    if any(values[key] != value for key, value in contest.both_outside.items()):
         keys = " ".join(f"{key}={value}" for key, value in contest.both_outside.items())
         raise InputError(f"{typed}: the other seat is played inside a step; add {keys}")
     if settings.device != "cpu":
@@ -178,10 +179,3 @@ def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) ->
         if name not in known:
             raise unknown("opponent", name, known, f"the opponents are {', '.join(known)}")
     return Opponents(batch, network, settings)
-
-
-def plays_both(batch: Batch) -> bool:
-    """Whether whoever steps the batch plays both seats."""
-    contest = batch.spec.world.contest
-    values = by_role(batch.spec.parameters, "workload")
-    return contest is not None and all(values[key] == value for key, value in contest.both_outside.items())

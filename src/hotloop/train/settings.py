@@ -264,19 +264,15 @@ def check_sizes(settings: TrainSettings, rows: int) -> None:
     """Refuse minibatches that do not divide a rollout, and a replay that one does not fit into."""
     if family(settings.algorithm) == "ppo":
         check_minibatches(settings, rows)
-    else:
-        check_replay(settings, rows)
-
-
-def check_replay(settings: TrainSettings, rows: int) -> None:
-    """Refuse a replay without room for a minibatch beside a step under way, or never learned from."""
-    fault = replay_fault(settings, rows)
-    if fault:
+    elif fault := replay_fault(settings, rows):
         raise InputError(fault)
 
 
 def replay_fault(settings: TrainSettings, rows: int) -> str | None:
-    """Return why a replay is too small for so many rows a step; None where it is not."""
+    """Return why a replay is too small for so many rows per step; None if it is not.
+
+    It needs room for a minibatch beside a step under way, and must be learned from some time.
+    """
     asked = f"buffer_size={settings.buffer_size}"
     room = settings.buffer_size - 3 * rows
     if room < settings.minibatch_size:
