@@ -161,7 +161,7 @@ class Opponents(NoOpponents):
 
 
 def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) -> NoOpponents:
-    """Those that were asked for; None where nobody was, and the world plays the other seat."""
+    """Return the opponents of the settings; without any, the world plays the other seat."""
     names, contest = settings.opponents, batch.spec.world.contest
     if not names:
         return NoOpponents()
