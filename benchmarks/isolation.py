@@ -31,7 +31,7 @@ from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.projects import Process
-from hotloop.lab.compare.compare import Asked, SoFar, run
+from hotloop.lab.compare.compare import Asked, CompareState, run
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.loop import Plan
@@ -119,7 +119,7 @@ def watch(address: str) -> None:
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> PairedSamples:
     """Two of each take turns, as many of one as of the other: the mean of two is not as skewed as one."""
     asked = Asked(plan=Plan(band=BAND, budget_ns=round(seconds * 1e9)))
-    found = SoFar(unlike=())
+    found = CompareState(unlike=())
     run(a(TARGET), b(TARGET), TWO_EACH, asked, found, silent)
     assert not found.runs[0].apart, "one of them answers otherwise"
     return found.runs[0]

@@ -57,6 +57,11 @@ def test_a_field_that_nobody_shows_cannot_be_ignored() -> None:
         hotloop.validate(theirs.make, 50, against=theirs.make, ignore=["infos.tiem"])
 
 
+def test_a_key_in_the_place_of_an_amount_is_refused() -> None:
+    with pytest.raises(InputError, match="'num_envs=2' is no amount"):
+        hotloop.validate("grid/toy", "num_envs=2")
+
+
 def test_validate_holds_a_function_against_another() -> None:
     record = hotloop.validate(lambda: theirs.Env(1), 50, against=theirs.make)
     assert record.validation is not None

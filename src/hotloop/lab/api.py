@@ -217,6 +217,8 @@ def validate(
     a number of env-steps. What differs is named in the record; no bundle is kept.
     """
     target = target_of(candidate, given)
+    if "=" in str(scale):
+        raise InputError(f"{scale!r} is no amount: give keys as keyword arguments")
     options = ValidateOptions(target=target.name, words=[str(scale)], mode=mode, ignore=[*ignore])
     reference = (
         None if against is None else against if isinstance(against, str) else target_of(against, {}).words
