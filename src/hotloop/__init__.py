@@ -55,8 +55,8 @@ _HOMES = {
     "span": "hotloop.core.spans",
 }
 
+# Names that are modules themselves.
 _MODULES = {"spans": "hotloop.core.spans", "spatial": "hotloop.envs.spatial"}
-"""Names that are modules themselves."""
 
 
 def __getattr__(name: str) -> Any:

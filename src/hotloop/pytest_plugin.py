@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 12
 
-ROUND_S = 0.02
-"""What a round takes about, unless a call is longer."""
+ROUND_S = 0.02  # What a round takes about, unless a call is longer
 
 MOST_CALLS = 100_000
 
@@ -41,8 +40,7 @@ class Options:
     """What pytest-benchmark's options ask for, where they mean the same."""
 
     skip: bool = False
-    disable: bool = False
-    """Call once and measure nothing."""
+    disable: bool = False  # Call once and measure nothing
     rounds: int = ROUNDS
     round_s: float = ROUND_S
 
@@ -76,8 +74,7 @@ class Row:
     standing: str
 
 
-RESULTS = pytest.StashKey[list[Row]]()
-"""The measurements of a run."""
+RESULTS = pytest.StashKey[list[Row]]()  # The measurements of a run
 
 
 class Bench:

@@ -27,13 +27,12 @@ Exit codes: {CODES}.
 
 DASHES = "--"
 
-COMPLETION = "_HOTLOOP_COMPLETE"
-"""What a shell sets to have words completed."""
+COMPLETION = "_HOTLOOP_COMPLETE"  # What a shell sets to have words completed
 
 COMPLETION_FLAGS = ("--show-completion", "--install-completion")
 
+# The base of typer's usage errors, which comes from click or from typer's own copy of it.
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
-"""The base of typer's usage errors, which comes from click or from typer's own copy of it."""
 
 Command = Callable[..., int]
 

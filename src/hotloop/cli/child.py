@@ -21,15 +21,14 @@ from hotloop.options.commands import options_of
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
 
-TERMINALS = "HOTLOOP_TERMINALS"
-"""Of the environment: which of `out` and `err` are terminals."""
+TERMINALS = "HOTLOOP_TERMINALS"  # Of the environment: which of `out` and `err` are terminals
 
+# Of this process before somebody's code came into it; None where the command runs in the first one.
 surroundings: ProcessState | None = None
-"""Of this process before somebody's code came into it; None where the command runs in the first one."""
 
 
+# What this process's remarks go to, whatever somebody's code has done to its stderr; None as above.
 err: TextIO | None = None
-"""What this process's remarks go to, whatever somebody's code has done to its stderr; None as above."""
 
 
 class RelayStream:
@@ -65,11 +64,9 @@ class RelayStream:
 class Call:
     """A command and what was asked of it, as they pass to a process that need not read the words again."""
 
-    command: str
-    """`module:function`."""
+    command: str  # `module:function`
     asked: Mapping[str, Any]
-    argv: Sequence[str]
-    """Of the process that read them: somebody's code may look."""
+    argv: Sequence[str]  # Of the process that read them: somebody's code may look
 
     def to_json(self) -> str:
         return json.dumps([self.command, self.asked, self.argv], default=lambda path: {"path": str(path)})

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-PIPE_WIDTH = 120
-"""Columns of what is drawn for a reader that is not a terminal."""
+PIPE_WIDTH = 120  # Columns of what is drawn for a reader that is not a terminal
 
 PATIENCE_NS = 1_000_000_000
 

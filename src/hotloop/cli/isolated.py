@@ -26,32 +26,25 @@ from hotloop.options.shared import ProcessOptions
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
 
-IN_PROCESS = "HOTLOOP_IN_PROCESS"
-"""Of the environment: 1 is short for --in-process on every command line."""
+IN_PROCESS = "HOTLOOP_IN_PROCESS"  # Of the environment: 1 is short for --in-process on every command line
+SIDES = ("target", "a", "b", "more", "against", "policy")  # Arguments of commands that name somebody's code
+TAPE = "tape:"  # What the name of a policy begins with that is a file of actions
+FILE = ".py:"  # What is in a key's value that names somebody's callable: a network, a teacher, a player
 
-SIDES = ("target", "a", "b", "more", "against", "policy")
-"""Arguments of commands that name somebody's code."""
-
-TAPE = "tape:"
-"""What the name of a policy begins with that is a file of actions."""
-
-FILE = ".py:"
-"""What is in a key's value that names somebody's callable: a network, a teacher, a player."""
-
+# What a training's keys may begin with, those that say where a part of it runs, and how many parts.
 TRAINS, PLACES, RANKS = "train.", ("collect", "ranks_on"), "ranks"
-"""What a training's keys may begin with, those that say where a part of it runs, and how many parts."""
 
+# A cluster that is started here ends whoever is connected to it, when its own process is gone.
 ON_RAY = "the training on Ray"
-"""A cluster that is started here ends whoever is connected to it, when its own process is gone."""
 
 RAY_GONE = (
     "Ray's own process on this machine is gone, and Ray ended the training with it: "
     "--resume goes on from the last update that was finished"
 )
 
-REPLAYS = ("replay", "replay_slow")
-"""Those that name files which say what is opened."""
+REPLAYS = ("replay", "replay_slow")  # Those that name files which say what is opened
 
+# Codes of commands that came to their end.
 VERDICTS = (
     ExitCode.FINE,
     ExitCode.UNSTABLE,
@@ -59,7 +52,6 @@ VERDICTS = (
     ExitCode.REGRESSION,
     ExitCode.CANNOT_TELL,
 )
-"""Codes of commands that came to their end."""
 
 HOME = Path(__file__).parents[1]
 

@@ -24,8 +24,8 @@ from hotloop.core.progress import ENDINGS, not_in_children
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
 
+# What we call ourselves, whoever's fault it is that it raises.
 LIBRARIES = {"click", "numpy", "rich", "typer"}
-"""What we call ourselves, whoever's fault it is that it raises."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from hotloop.report.page.shelf import Shelf
 
 
-DIAGNOSIS = "diagnosis-"
-"""What the names of files begin with that say what follows from a record."""
-
-VALIDATION = "validate"
-"""The kind of records that hold no speed."""
+DIAGNOSIS = "diagnosis-"  # What the names of files begin with that say what follows from a record
+VALIDATION = "validate"  # The kind of records that hold no speed
 
 
 def record_path(output: Path, record: "Record") -> Path:
@@ -84,8 +81,7 @@ def check_slow_trust(source: Path, slow: "Slow", trusted: Path | None) -> None:
     check_trust(source, [slow.asked, *policy], trusted)
 
 
-Parted = tuple[Sequence[str], Sequence[str]]
-"""Of one kind, and of the other."""
+Parted = tuple[Sequence[str], Sequence[str]]  # Of one kind, and of the other
 
 
 def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], Parted]:

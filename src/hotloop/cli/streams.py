@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+# What the system says when a pipe has no reader any more, or a terminal was closed.
 GONE = (errno.EPIPE, errno.EIO)
-"""What the system says when a pipe has no reader any more, or a terminal was closed."""
 
+# What our screens show instead of characters that a stream cannot encode.
 ASCII = str.maketrans(
     {"µ": "u", "²": "2", "…": "...", "→": "->", "≤": "<=", "≥": ">=", "─": "-", "│": "|", "└": "`"}
     | {"▶": ">", "◀": "<"}
     | dict.fromkeys("▁▂▃▏▎▍░", ".")
     | dict.fromkeys("▄▅▆▇█▌▋▊▉▒▓", "#")
 )
-"""What our screens show instead of characters that a stream cannot encode."""
 
 
 class Dropping:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from hotloop.lab.scale.scale import Axes
     from hotloop.report.charts import Panel
 
-ASK_S = 1_800
-"""A sweep that would take longer is begun only by who says so."""
+ASK_S = 1_800  # A sweep that would take longer is begun only by who says so
 
 
 def announce(cells: int, seconds: float, *, yes: bool, more: str = "") -> None:

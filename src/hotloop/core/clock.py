@@ -5,17 +5,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-now_ns = time.perf_counter_ns
-"""Nanoseconds of a clock that only goes forward; only differences mean anything."""
+now_ns = time.perf_counter_ns  # Nanoseconds of a clock that only goes forward; only differences mean anything
 
-cpu_ns = time.process_time_ns
-"""Nanoseconds of CPU time that all threads of this process have used."""
+cpu_ns = time.process_time_ns  # Nanoseconds of CPU time that all threads of this process have used
 
+# Where Linux tells what a thread was on a core for, and what it waited for one.
 QUEUED = Path("/proc/thread-self/schedstat")
-"""Where Linux tells what a thread was on a core for, and what it waited for one."""
 
-thread_ns = time.thread_time_ns
-"""Nanoseconds of CPU time that the calling thread has used."""
+thread_ns = time.thread_time_ns  # Nanoseconds of CPU time that the calling thread has used
 
 
 def queued_ns() -> int:

@@ -23,38 +23,32 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.machine import need, usable_cores
 from hotloop.core.progress import SIGNALS
 
-LOCAL = "ray"
-"""A cluster of this machine alone, started for one command."""
+LOCAL = "ray"  # A cluster of this machine alone, started for one command
 
 SCHEME = "ray://"
 
-PORT = 10_001
-"""Of Ray's client server, where none is given."""
+PORT = 10_001  # Of Ray's client server, where none is given
+ANSWER_S = 4.0  # What a machine may take to answer at all
+STORE_BYTES = 256 << 20  # Of the object store of a cluster that is started here
 
-ANSWER_S = 4.0
-"""What a machine may take to answer at all."""
-
-STORE_BYTES = 256 << 20
-"""Of the object store of a cluster that is started here."""
-
+# Tries, where a machine is too busy to make the processes of who connects in the time that Ray gives it.
 CONNECTS = 3
-"""Tries, where a machine is too busy to make the processes of who connects in the time that Ray gives it."""
 
+# What Ray says then, of a cluster and of one that it starts.
 SLOW = ("Initialization failure from server", "timed out during startup")
-"""What Ray says then, of a cluster and of one that it starts."""
 
+# What the folder of a cluster that is started here is called, and the file in it that its process locks.
 FOLDER, LOCK = "hotloop-ray-", ".lock"
-"""What the folder of a cluster that is started here is called, and the file in it that its process locks."""
 
+# For Ray's processes to end and leave the folder alone, and between two looks at it.
 ENDING_S, LOOK_S = 10.0, 0.1
-"""For Ray's processes to end and leave the folder alone, and between two looks at it."""
 
-LONGEST = 32
-"""Letters of where that folder lies: the names of sockets in it have to be short."""
+LONGEST = 32  # Letters of where that folder lies: the names of sockets in it have to be short
 
+# Paths that are left out of the working directory uploaded to Ray.
 LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
-"""Paths that are left out of the working directory uploaded to Ray."""
 
+# Of the environment: nothing is sent to anybody, and who does not answer is given up soon.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
@@ -62,7 +56,6 @@ QUIET = {
     "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "1",
     "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "2",
 }
-"""Of the environment: nothing is sent to anybody, and who does not answer is given up soon."""
 
 
 def check_address(word: str) -> str:

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 HASH_BYTES = 6
 
-MOST_BYTES = 32 << 20
-"""Of a file that is hashed; a larger one is no source."""
+MOST_BYTES = 32 << 20  # Of a file that is hashed; a larger one is no source
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
-Sources = Mapping[str, str]
-"""The path of a file to the hash of what it holds."""
+Sources = Mapping[str, str]  # The path of a file to the hash of what it holds
 
 UNKNOWN = "unknown"
 

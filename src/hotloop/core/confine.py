@@ -17,11 +17,8 @@ from types import ModuleType
 
 from hotloop.core.errors import InputError
 
-VARIABLE = "HOTLOOP_FOLDER"
-"""The environment variable that confines a process to a folder."""
-
-INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""Folders of installed packages."""
+VARIABLE = "HOTLOOP_FOLDER"  # The environment variable that confines a process to a folder
+INSTALLED = frozenset({"site-packages", "dist-packages"})  # Folders of installed packages
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,16 @@ class ExitCode(IntEnum):
     """What a command tells the shell, one table for all of them."""
 
     FINE = 0
-    UNSTABLE = 1
-    """The spread between rounds is over 20%."""
-    MISMATCH = 2
-    """Validation found a difference."""
-    REGRESSION = 3
-    """Slower, or an enforced target or budget missed."""
+    UNSTABLE = 1  # The spread between rounds is over 20%
+    MISMATCH = 2  # Validation found a difference
+    REGRESSION = 3  # Slower, or an enforced target or budget missed
     CANNOT_TELL = 4
-    USAGE = 64
-    """Wrong usage or input, or a package or GPU that is not here."""
-    FAULT = 70
-    """A fault of ours or of the set-up."""
+    USAGE = 64  # Wrong usage or input, or a package or GPU that is not here
+    FAULT = 70  # A fault of ours or of the set-up
     INTERRUPTED = 130
 
 
+# A mismatch outranks everything; a run that broke off outranks the verdicts it did not finish.
 GRAVEST_FIRST = (
     ExitCode.MISMATCH,
     ExitCode.FAULT,
@@ -33,7 +29,6 @@ GRAVEST_FIRST = (
     ExitCode.UNSTABLE,
     ExitCode.FINE,
 )
-"""A mismatch outranks everything; a run that broke off outranks the verdicts it did not finish."""
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

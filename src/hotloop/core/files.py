@@ -10,11 +10,8 @@ from uuid import uuid4
 from hotloop.core.confine import check_path
 from hotloop.core.errors import InputError, WriteError
 
-LARGEST = 64 << 20
-"""Bytes of a text that is read: no record comes near it."""
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""What the system calls a disk that is full."""
+LARGEST = 64 << 20  # Bytes of a text that is read: no record comes near it
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)  # What the system calls a disk that is full
 
 
 def small_text(path: Path) -> str:
@@ -104,11 +101,10 @@ def claim(path: Path, text: str, beside: tuple[str, ...]) -> Path:
             return path
 
 
-ROOM = 256 << 20
-"""Bytes that any archive may unpack to."""
+ROOM = 256 << 20  # Bytes that any archive may unpack to
 
+# Times its own size that a larger one may: actions of a game shrink to a twentieth, zeros to nothing.
 SHARE = 100
-"""Times its own size that a larger one may: actions of a game shrink to a twentieth, zeros to nothing."""
 
 
 def check_room(content: bytes) -> None:

@@ -21,18 +21,16 @@ from hotloop.core.errors import MissingError
 if TYPE_CHECKING:
     from hotloop.core.record.metadata import Gpu, Limits, Machine
 
-ROOT = Path("/")
-"""The file system facts are read from; tests give a folder of their own."""
+ROOT = Path("/")  # The file system facts are read from; tests give a folder of their own
 
+# The instruction sets worth telling machines apart by, as /proc/cpuinfo spells them.
 ISA = (
     *("sse4_2", "avx", "avx2", "fma", "bmi2"),
     *("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vbmi", "avx512_vbmi2", "avx512_vnni"),
     *("amx_tile", "asimd", "sve", "sve2"),
 )
-"""The instruction sets worth telling machines apart by, as /proc/cpuinfo spells them."""
 
-UNLIMITED_BYTES = 1 << 60
-"""Version 1 writes no limit as a number near 2**63."""
+UNLIMITED_BYTES = 1 << 60  # Version 1 writes no limit as a number near 2**63
 
 GPU_QUERY = ["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
 
@@ -213,6 +211,7 @@ def parse_gpus(answer: str) -> "Gpu | None":
     return {"name": name, "count": len(rows), "memory_bytes": memory_bytes, "driver": driver}
 
 
+# Package to the extra of Hotloop that brings it.
 EXTRAS = {
     "PIL": "pictures",
     "gymnasium": "envs",
@@ -227,17 +226,16 @@ EXTRAS = {
     "tensorboard": "train",
     "torch": "train",
 }
-"""Package to the extra of Hotloop that brings it."""
 
+# Package to the name that installs it, if it has another one.
 DISTRIBUTIONS = {"PIL": "pillow", "stable_baselines3": "stable-baselines3"}
-"""Package to the name that installs it, if it has another one."""
 
+# Package to what works without it.
 INSTEAD = {
     "mlflow": ", or leave out the sink",
     "tensorboard": ", or leave it out with train.tensorboard=false",
     "wandb": ", or leave out the sink",
 }
-"""Package to what works without it."""
 
 
 def need(package: str) -> ModuleType:

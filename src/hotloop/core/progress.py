@@ -14,23 +14,21 @@ from typing import Any, Self
 
 from hotloop.core.process import lifeline
 
+# Called between measurements with what is done and what there is in all.
 Progress = Callable[[int, int], None]
-"""Called between measurements with what is done and what there is in all."""
 
 
 def silent(done: int, total: int) -> None:
     """Listen to nothing."""
 
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that interrupt a command as Ctrl-C does."""
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)  # Signals that interrupt a command as Ctrl-C does
 
 SIGNALS = (signal.SIGINT, *ENDINGS)
 
 Handler = Callable[[int, FrameType | None], None]
 
-OURS: list[Handler] = []
-"""Handlers of these signals that are set."""
+OURS: list[Handler] = []  # Handlers of these signals that are set
 
 
 def not_in_children(handler: Handler) -> Handler:

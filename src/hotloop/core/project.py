@@ -34,25 +34,21 @@ T = TypeVar("T")
 
 NAME = "hotloop.toml"
 
-DO = ("bench", "profile", "scale", "compare", "instructions")
-"""What a suite may do with a target."""
+DO = ("bench", "profile", "scale", "compare", "instructions")  # What a suite may do with a target
+PROGRAM = "-- "  # What the target of a budget begins with where it is a program
 
-PROGRAM = "-- "
-"""What the target of a budget begins with where it is a program."""
-
+# What a suite or a budget may be called: it is typed, and is part of file names.
 SAYABLE = re.compile(r"\w[\w.-]*")
-"""What a suite or a budget may be called: it is typed, and is part of file names."""
 
 
-Keys = tuple[str, ...]
-"""The keys from the outermost inwards; an item of a list is its number."""
+Keys = tuple[str, ...]  # The keys from the outermost inwards; an item of a list is its number
 
+# Text, a comment, a bracket, the end of a line, or a bare word.
 TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
     r"|#[^\n]*|[\[\]{}=,\n]|[^\s\[\]{}=,#\"']+",
     re.DOTALL,
 )
-"""Text, a comment, a bracket, the end of a line, or a bare word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +57,11 @@ class Kind:
 
     more_is_better: bool
     unit: str
-    part: str | None = None
-    """What is named after the colon, where something is."""
+    part: str | None = None  # What is named after the colon, where something is
     help: str
 
 
+# Every metric there is, by the word before its colon.
 METRICS = {
     "env_steps_per_s": Kind(more_is_better=True, unit="env-steps/s", help="the speed"),
     "agent_steps_per_s": Kind(more_is_better=True, unit="agent-steps/s", help="the speed times the agents"),
@@ -85,7 +81,6 @@ METRICS = {
         more_is_better=False, unit="", part="NAME", help="the same, where less of it is better"
     ),
 }
-"""Every metric there is, by the word before its colon."""
 
 OF_PROGRAMS = ("runs_per_s", "rss_peak_bytes", "printed", "printed_less")
 
@@ -96,8 +91,7 @@ class Item:
 
     target: Target
     do: str = "bench"
-    against: Target | None = None
-    """What it is compared with, by `compare`."""
+    against: Target | None = None  # What it is compared with, by `compare`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,28 +107,22 @@ class Budget:
     """What a metric of a target may be, why, and who is to be asked."""
 
     name: str
-    target: str
-    """As it would be typed, without its keys; a program begins with `-- `."""
+    target: str  # As it would be typed, without its keys; a program begins with `-- `
     keys: dict[str, Any] = field(default_factory=dict)
     metric: str
-    limit: float | None = None
-    """In the metric's unit: the least of what more is better of, else the most."""
-    max_change: float | None = None
-    """For the worse, as a share of what it is compared with."""
-    against: str | None = None
-    """A commit, or a baseline's name or file."""
+    limit: float | None = None  # In the metric's unit: the least of what more is better of, else the most
+    max_change: float | None = None  # For the worse, as a share of what it is compared with
+    against: str | None = None  # A commit, or a baseline's name or file
+    # What finds the number in what a program prints; by default the metric's name, `=` or `:`, a number.
     pattern: str = ""
-    """What finds the number in what a program prints; by default the metric's name, `=` or `:`, a number."""
+    # The function that finds what reports the phases of its target, as `--phases` names it.
     phases: str | None = None
-    """The function that finds what reports the phases of its target, as `--phases` names it."""
+    # Functions of its target to time: the parts that `phase:` and `share:` may name.
     time: tuple[str, ...] = ()
-    """Functions of its target to time: the parts that `phase:` and `share:` may name."""
     reason: str = ""
     owner: str = ""
-    expires: date | None = None
-    """The last day on which it holds."""
-    enforce: bool = True
-    """False is a target to be reached: its distance is told and is no failure."""
+    expires: date | None = None  # The last day on which it holds
+    enforce: bool = True  # False is a target to be reached: its distance is told and is no failure
     line: int = 0
 
     @property
@@ -169,8 +157,8 @@ class Project:
     path: Path
     suites: dict[str, Suite]
     budgets: dict[str, Budget]
+    # Device to phase to the steps per second that its owner expects, from the least to the most.
     expect: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
-    """Device to phase to the steps per second that its owner expects, from the least to the most."""
 
     @property
     def folder(self) -> Path:
@@ -367,9 +355,10 @@ class Source:
         return word
 
 
+# The keys that name parts of a user's env, and how each is read.
 PARTS: Mapping[str, Callable[[Source, Keys, Any], Any]] = {"phases": Source.text, "time": Source.names}
-"""The keys that name parts of a user's env, and how each is read."""
 
+# The keys of a budget, and how each is read.
 BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
     "target": Source.text,
     "keys": Source.keys,
@@ -384,7 +373,6 @@ BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
     "expires": Source.day,
     "enforce": Source.flag,
 }
-"""The keys of a budget, and how each is read."""
 
 ITEM = ("target", "keys", "phases", "time", "do", "against")
 
@@ -517,8 +505,7 @@ class Container:
     """A table or a list that has begun."""
 
     keys: Keys
-    item: int | None = None
-    """The number of the item that is being read; None in a table."""
+    item: int | None = None  # The number of the item that is being read; None in a table
 
 
 @dataclass(slots=True)
@@ -527,10 +514,8 @@ class Reader:
 
     lines: dict[Keys, int] = field(default_factory=dict)
     stack: list[Container] = field(default_factory=lambda: [Container(())])
-    pending: list[str] = field(default_factory=list)
-    """The words of a key whose equals sign has not come."""
-    value: Keys | None = None
-    """Where the value that comes next stands; None where a key comes next."""
+    pending: list[str] = field(default_factory=list)  # The words of a key whose equals sign has not come
+    value: Keys | None = None  # Where the value that comes next stands; None where a key comes next
 
     def read(self, token: str, line: int) -> None:
         """One token inside a statement."""

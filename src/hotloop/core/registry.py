@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 WORLDS = "hotloop.worlds"
 PROBES = "hotloop.probes"
 COMPONENTS = "components"
-VERSIONED = re.compile(r"-v\d+$")
-"""How the ids of Gymnasium end."""
+VERSIONED = re.compile(r"-v\d+$")  # How the ids of Gymnasium end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,24 +127,19 @@ class ProbeError(Exception):
 class Scene:
     """What a probe looks at: the play of a target, in this process or in one of its own."""
 
+    # Draws the actions of a number of calls, and gives what plays them once.
     draw: Callable[[int], Callable[[], None]]
-    """Draws the actions of a number of calls, and gives what plays them once."""
-    calls: int
-    """Of one pass, as many as take about a second where no probe looks."""
-    clean_ns: int
-    """What such a pass takes where no probe looks, as far as the warm-up showed."""
-    env_steps: int
-    """Of one call."""
-    folder: Path
-    """Where a probe writes its files."""
+    calls: int  # Of one pass, as many as take about a second where no probe looks
+    clean_ns: int  # What such a pass takes where no probe looks, as far as the warm-up showed
+    env_steps: int  # Of one call
+    folder: Path  # Where a probe writes its files
+    # Name and function of what was asked to be looked at line by line.
     functions: tuple[tuple[str, Any], ...] = ()
-    """Name and function of what was asked to be looked at line by line."""
+    # The words of a Python program that plays the same for a few seconds; none where none can.
     program: tuple[str, ...] = ()
-    """The words of a Python program that plays the same for a few seconds; none where none can."""
-    marker: str = ""
-    """The function of that program below which it plays."""
+    marker: str = ""  # The function of that program below which it plays
+    # Counts the instructions of an env-step; None where no other process can open the target.
     count: "Callable[[], Instructions] | None" = None
-    """Counts the instructions of an env-step; None where no other process can open the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,12 +147,9 @@ class Probe:
     """One way of looking at a running program, in a pass of its own."""
 
     name: str
-    purpose: str
-    """One line."""
-    why_not: Callable[[], Obstacle | None]
-    """Why it cannot run here; None where it can."""
-    look: "Callable[[Scene], Finding]"
-    """Runs the pass; ProbeError where it turns out that it cannot."""
+    purpose: str  # One line
+    why_not: Callable[[], Obstacle | None]  # Why it cannot run here; None where it can
+    look: "Callable[[Scene], Finding]"  # Runs the pass; ProbeError where it turns out that it cannot
 
 
 def nameless() -> ProbeError:

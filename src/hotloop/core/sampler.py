@@ -17,20 +17,17 @@ from collections import Counter
 from types import CodeType, FrameType, TracebackType
 from typing import Self
 
-EVERY_S = 0.00097
-"""Between two samples, about; not a whole number of anything."""
+EVERY_S = 0.00097  # Between two samples, about; not a whole number of anything
 
+# How long a signal may take that was sent before the timer stopped, to a thread that waits for a core.
 ON_ITS_WAY_S = 0.005
-"""How long a signal may take that was sent before the timer stopped, to a thread that waits for a core."""
 
-Frame = tuple[str, str, int]
-"""Function with its class, file, and the line it was at."""
+Frame = tuple[str, str, int]  # Function with its class, file, and the line it was at
 
-Stack = tuple[Frame, ...]
-"""From the outermost caller inwards."""
+Stack = tuple[Frame, ...]  # From the outermost caller inwards
 
+# What runs where no Python does: before its first line and after its last.
 NO_FRAME: Stack = (("the interpreter", "", 0),)
-"""What runs where no Python does: before its first line and after its last."""
 
 
 class StackSampler:

@@ -13,14 +13,12 @@ from hotloop.core.settings import parse_pairs
 class Target:
     """What was asked for; what a record says of it is `Described`."""
 
-    name: str
-    """`grid/toy`, `gym:ID`, `path.py:callable` or `module:callable`."""
-    keys: dict[str, Any] = field(default_factory=dict)
-    """Key to value, text where it was typed."""
+    name: str  # `grid/toy`, `gym:ID`, `path.py:callable` or `module:callable`
+    keys: dict[str, Any] = field(default_factory=dict)  # Key to value, text where it was typed
+    # The function that finds what reports the phases of somebody's env, `path.py:function`.
     phases: str | None = None
-    """The function that finds what reports the phases of somebody's env, `path.py:function`."""
+    # Functions of its code that are timed as parts of a step: `Class.method`, `path.py:Class.method`.
     time: tuple[str, ...] = ()
-    """Functions of its code that are timed as parts of a step: `Class.method`, `path.py:Class.method`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", tuple(self.time))  # a list where it was JSON

@@ -14,16 +14,13 @@ from typing import Literal
 
 How = Literal["sync", "events", "async"]
 
-ENVIRONMENT = "rollout/environment"
-"""The row whose children are the world's phases."""
-
-WHOLE = "window"
-"""What the whole is called, whose path is empty."""
+ENVIRONMENT = "rollout/environment"  # The row whose children are the world's phases
+WHOLE = "window"  # What the whole is called, whose path is empty
 
 REST = "unaccounted"
 
+# What the environment's step has beyond its phases: the call into it, and its threads' waiting.
 CALL = "call and waiting"
-"""What the environment's step has beyond its phases: the call into it, and its threads' waiting."""
 
 LARGEST = "◀ largest"
 
@@ -38,16 +35,13 @@ HOW: dict[How, str] = {
 class TimeTree:
     """One row and the rows it consists of: total_ns is self_ns and the totals of the children."""
 
-    path: str = ""
-    """Names from the outermost inwards, joined by `/`; empty for the whole, such as a window."""
-    calls: int = 0
-    """0 for the whole, for what began before it, and for a rest."""
+    path: str = ""  # Names from the outermost inwards, joined by `/`; empty for the whole, such as a window
+    calls: int = 0  # 0 for the whole, for what began before it, and for a rest
     total_ns: int
+    # Time that its thread was on a core: little if it waits, None if not measured, as of marks.
     cpu_ns: int | None = None
-    """Time that its thread was on a core: little if it waits, None if not measured, as of marks."""
     children: tuple["TimeTree", ...] = ()
-    how: How = "sync"
-    """How the whole was timed."""
+    how: How = "sync"  # How the whole was timed
 
     @property
     def name(self) -> str:

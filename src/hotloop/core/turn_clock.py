@@ -14,43 +14,37 @@ from itertools import cycle, islice
 from time import clock_gettime_ns, perf_counter_ns, process_time_ns, sleep, thread_time_ns
 from typing import Any, NamedTuple
 
+# One in so many calls of a turn is made before its clock starts: the side before left its own caches.
 RUN_IN = 10
-"""One in so many calls of a turn is made before its clock starts: the side before left its own caches."""
 
-LITTER = 5_000
-"""Objects that the collector may have to look at before it is called between two turns."""
+LITTER = 5_000  # Objects that the collector may have to look at before it is called between two turns
 
+# CPU time below this share of a turn, or below so many ns, is noise of the clocks.
+#
+# Waiting that is as short disturbs nothing.
 WORK_SHARE, WORK_NS = 0.01, 20_000
-"""CPU time below this share of a turn, or below so many ns, is noise of the clocks.
 
-Waiting that is as short disturbs nothing.
-"""
-
-PAUSE_NS = 20_000_000
-"""How long a turn's other threads and processes are given to finish what the turn began."""
+PAUSE_NS = 20_000_000  # How long a turn's other threads and processes are given to finish what the turn began
 
 POLL_S = 0.0005
 
-IDLE_SHARE = 0.1
-"""Of the time between two looks that others may run for and still count as idle."""
+IDLE_SHARE = 0.1  # Of the time between two looks that others may run for and still count as idle
 
+# Whatever still runs so long after a turn has no end: it polls, if it runs at the rate of the turns.
 POLLING_NS = 300_000_000
-"""Whatever still runs so long after a turn has no end: it polls, if it runs at the rate of the turns."""
 
 SAME_RATE = 0.1
 
-LONG_ENOUGH_NS = 1_000_000
-"""A shorter turn does not tell at which rate others run."""
+LONG_ENOUGH_NS = 1_000_000  # A shorter turn does not tell at which rate others run
 
+# Turns of a side that polls, of which one begins after a pause: work that goes on meanwhile shows there.
 REST_ONE_IN = 8
-"""Turns of a side that polls, of which one begins after a pause: work that goes on meanwhile shows there."""
 
-FRESH_NS = 20_000_000
-"""How long a list of child processes is used before it is read again."""
+FRESH_NS = 20_000_000  # How long a list of child processes is used before it is read again
 
 
+# How often a side is watched for so long without an answer before it is taken for one that works.
 LONG_LOOKS = 3
-"""How often a side is watched for so long without an answer before it is taken for one that works."""
 
 
 class Spent(NamedTuple):
@@ -58,12 +52,9 @@ class Spent(NamedTuple):
 
     process_ns: int
     thread_ns: int
-    children_ns: int
-    """Of the processes that belong to one owner."""
-    all_children_ns: int
-    """Of every process that descends from this one."""
-    queued_ns: int
-    """For how long this thread could have run and had no core."""
+    children_ns: int  # Of the processes that belong to one owner
+    all_children_ns: int  # Of every process that descends from this one
+    queued_ns: int  # For how long this thread could have run and had no core
 
     @property
     def others_ns(self) -> int:
@@ -76,24 +67,18 @@ class Turn(NamedTuple):
 
     ns: int
     env_steps: int = 0
+    # Nanoseconds in each, and in `step` as a whole; empty if they are not timed.
     phases: Mapping[str, int] = {}
-    """Nanoseconds in each, and in `step` as a whole; empty if they are not timed."""
-    rested: bool = False
-    """Whether the side's pollers had a pause before it."""
-    cpu_ns: int = 0
-    """Of the whole process tree, late work included."""
-    others_ns: int = 0
-    """Of other threads and processes while the stretch ran."""
-    children_ns: int = 0
-    """Of other processes alone."""
-    late_ns: int = 0
-    """Of other threads and processes after the stretch had returned, until they were idle."""
-    late_children_ns: int = 0
-    """Of other processes alone, after the stretch had returned."""
+    rested: bool = False  # Whether the side's pollers had a pause before it
+    cpu_ns: int = 0  # Of the whole process tree, late work included
+    others_ns: int = 0  # Of other threads and processes while the stretch ran
+    children_ns: int = 0  # Of other processes alone
+    late_ns: int = 0  # Of other threads and processes after the stretch had returned, until they were idle
+    late_children_ns: int = 0  # Of other processes alone, after the stretch had returned
+    # Whether this thread waited for a core while nothing else of its process tree ran.
     disturbed: bool = False
-    """Whether this thread waited for a core while nothing else of its process tree ran."""
+    # Whether other threads or processes spin without end, so that their CPU time says nothing.
     polls: bool = False
-    """Whether other threads or processes spin without end, so that their CPU time says nothing."""
 
     @property
     def ns_per_env_step(self) -> float:

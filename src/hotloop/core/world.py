@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, Protocol
 
+# Checked parameters in the form both implementations are built from.
+#
+# Native code is given the numbers, texts and lists of numbers in it; other objects are for the twin alone.
 Plan = Mapping[str, Any]
-"""Checked parameters in the form both implementations are built from.
-
-Native code is given the numbers, texts and lists of numbers in it; other objects are for the twin alone.
-"""
 
 
+# How a network should read numbers: as they are; as tokens [tokens, 3] of location, feature and value; as
+# objects or options [count, features], whose last feature says whether there is one; as an image [channels,
+# height, width]. Options are the actions, in their order. A log says in numbers of its own what happened, for
+# those who can read it: networks leave it out where options point at objects.
 Kind = Literal["vector", "tokens", "objects", "image", "options", "log"]
-"""How a network should read numbers: as they are; as tokens [tokens, 3] of location, feature and value; as
-objects or options [count, features], whose last feature says whether there is one; as an image
-[channels, height, width]. Options are the actions, in their order. A log says in numbers of its own what
-happened, for those who can read it: networks leave it out where options point at objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +26,13 @@ class Part:
     shape: tuple[int, ...]
     kind: Kind = "vector"
     low: float | None = None
-    high: float | None = None
-    """What its values stay between; None is all that the observation's type holds."""
+    high: float | None = None  # What its values stay between; None is all that the observation's type holds
+    # Its numbers name objects, row k those of option k: rows of these parts, counted through one after
+    # another; -1 is none.
     points_at: tuple[str, ...] = ()
-    """Its numbers name objects, row k those of option k: rows of these parts, counted through one after
-    another; -1 is none."""
+    # The part that it says more about: its k-th row is about the k-th one there with a column set.
     joins: str = ""
-    """The part that it says more about: its k-th row is about the k-th one there with a column set."""
-    joins_where: int = 0
-    """Which column."""
+    joins_where: int = 0  # Which column
 
     @property
     def size(self) -> int:
@@ -50,21 +47,19 @@ class Array:
     dtype: str
     shape: tuple[int, ...]
     low: float | None = None
+    # What its values stay between, for the spaces of other libraries; None is all that the type holds.
     high: float | None = None
-    """What its values stay between, for the spaces of other libraries; None is all that the type holds."""
-    kind: Kind = "vector"
-    """How a network should read it, where the observation has no parts."""
+    kind: Kind = "vector"  # How a network should read it, where the observation has no parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acts:
     """What an agent does in one step, where that is more than one numbered action: one of the two."""
 
-    choices: tuple[int, ...] = ()
-    """Several numbered choices at once, and how many there are of each."""
+    choices: tuple[int, ...] = ()  # Several numbered choices at once, and how many there are of each
     low: tuple[float, ...] = ()
+    # Several real numbers at once, each between two; where both are finite, a policy has -1 and 1.
     high: tuple[float, ...] = ()
-    """Several real numbers at once, each between two; where both are finite, a policy has -1 and 1."""
 
     @property
     def width(self) -> int:
@@ -77,12 +72,10 @@ class Layout:
     """The shape of a world's conversation with its caller."""
 
     agents: int
+    # Of several choices the sum; of real numbers two for each, since a policy says a mean and a spread.
     num_actions: int
-    """Of several choices the sum; of real numbers two for each, since a policy says a mean and a spread."""
-    arrays: tuple[Array, ...]
-    """Observations, rewards, terminals and truncations first, then the infos."""
-    random_actions: int | None = None
-    """Random play draws from the first so many actions; None is all of them."""
+    arrays: tuple[Array, ...]  # Observations, rewards, terminals and truncations first, then the infos
+    random_actions: int | None = None  # Random play draws from the first so many actions; None is all of them
     parts: tuple[Part, ...] = ()
     """Of the row that an agent observes; none where the row is one thing.
 
@@ -96,11 +89,10 @@ class Layout:
     `lives`, int32, says how many the episode has had. `breeds`, uint8 [agents], says of which of the `types`
     they are.
     """
-    acts: Acts | None = None
-    """What an action is; None is one number from 0 to num_actions - 1."""
+    acts: Acts | None = None  # What an action is; None is one number from 0 to num_actions - 1
     types: tuple[str, ...] = ()
+    # Whom an episode may have, as type_serial; none where there is no end of them.
     names: tuple[str, ...] = ()
-    """Whom an episode may have, as type_serial; none where there is no end of them."""
 
     def __post_init__(self) -> None:
         row = self.observation.shape[-1]
@@ -134,8 +126,7 @@ class Twin(Protocol):
     for each phase of its world, called in order with nothing; `chosen` is set before the first.
     """
 
-    chosen: Sequence[int]
-    """The action of each agent in the step under way."""
+    chosen: Sequence[int]  # The action of each agent in the step under way
     counters: dict[str, int]
 
     def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None: ...
@@ -199,10 +190,8 @@ class Run:
     target: str
     impl: str
     num_envs: int
-    settings: Mapping[str, object]
-    """Every parameter and setting with its value."""
-    arrays: Mapping[str, Any]
-    """What every step rewrites, by name; the first axis is the envs."""
+    settings: Mapping[str, object]  # Every parameter and setting with its value
+    arrays: Mapping[str, Any]  # What every step rewrites, by name; the first axis is the envs
 
 
 class RunLog(Protocol):
@@ -231,70 +220,48 @@ class EpisodeLength:
     """Which parameter says when an episode is cut off."""
 
     parameter: str
-    short: int
-    """A value with which episodes end soon, so that their ends are seen often."""
-    endless: int | None = None
-    """The value with which no episode is cut off; None where each is."""
-    in_steps: bool = True
-    """Whether it counts steps, rather than a time of the world's own."""
+    short: int  # A value with which episodes end soon, so that their ends are seen often
+    endless: int | None = None  # The value with which no episode is cut off; None where each is
+    in_steps: bool = True  # Whether it counts steps, rather than a time of the world's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
     """Two ways in which native code does one phase, to be held against each other."""
 
-    parameter: str
-    """What chooses between them."""
-    reference: str
-    """Its value for the old way, the plain one."""
-    candidate: str
-    """Its value for the new way, which has to be like it."""
-    phase: str
-    """What the new way replaces."""
-    old_way: str
-    """In words, what the old way is."""
-    removal: str
-    """The command that finds the old way, once it can go."""
+    parameter: str  # What chooses between them
+    reference: str  # Its value for the old way, the plain one
+    candidate: str  # Its value for the new way, which has to be like it
+    phase: str  # What the new way replaces
+    old_way: str  # In words, what the old way is
+    removal: str  # The command that finds the old way, once it can go
+    # The parameter that runs both at once and compares every byte; None where nothing does.
     shadow: str | None = None
-    """The parameter that runs both at once and compares every byte; None where nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What an episode came to beside its return."""
 
-    info: str
-    """The info that has it in the episode's last step."""
-    help: str
-    """What it means, with its unit."""
+    info: str  # The info that has it in the episode's last step
+    help: str  # What it means, with its unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
     """How a world speaks of games that are won and lost; outcomes are named as `World.outcomes` has them."""
 
-    player: str
-    """The key that says who plays, beside `player`."""
-    episodes: str
-    """The key that says how many games, beside `episodes`."""
-    won: str
-    """The outcome that is 1 for a win, 0 for a loss."""
-    began: str
-    """The outcome that says whether the player had the first turn."""
-    decisions: str
-    """The outcome that counts everybody's decisions."""
-    reason: str
-    """The outcome that numbers why it ended."""
-    reasons: tuple[str, ...]
-    """In words, by that number."""
-    encoding: str
-    """The phase that writes observations."""
-    seat: str
-    """The info that says who must choose, 0 for the player."""
-    seat_rewards: str
-    """The info that has both rewards."""
-    both_outside: Mapping[str, object]
-    """The keys with which both are played by whoever steps the env."""
+    player: str  # The key that says who plays, beside `player`
+    episodes: str  # The key that says how many games, beside `episodes`
+    won: str  # The outcome that is 1 for a win, 0 for a loss
+    began: str  # The outcome that says whether the player had the first turn
+    decisions: str  # The outcome that counts everybody's decisions
+    reason: str  # The outcome that numbers why it ended
+    reasons: tuple[str, ...]  # In words, by that number
+    encoding: str  # The phase that writes observations
+    seat: str  # The info that says who must choose, 0 for the player
+    seat_rewards: str  # The info that has both rewards
+    both_outside: Mapping[str, object]  # The keys with which both are played by whoever steps the env
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,57 +270,47 @@ class World:
 
     name: str
     summary: str
-    parameters: type
-    """A dataclass of `parameter(...)` fields."""
+    parameters: type  # A dataclass of `parameter(...)` fields
+    # Preset name to the parameters it changes; the first is the default one.
     presets: Mapping[str, Mapping[str, object]]
-    """Preset name to the parameters it changes; the first is the default one."""
     phases: tuple[str, ...]
-    plan: Callable[[Any], Plan]
-    """Parameters to plan; refuses what cannot be built with an InputError."""
+    plan: Callable[[Any], Plan]  # Parameters to plan; refuses what cannot be built with an InputError
     layout: Callable[[Any], Layout]
-    twin: Callable[[], type[Twin]]
-    """Imports the twin when it is asked for."""
-    part_of: str = ""
-    """The world whose component it is: a part with phases of its own that is measured alone."""
-    has_native: bool = True
-    """Whether there is native code of it; a component may be Python by nature."""
-    counters: tuple[str, ...] = ()
-    """Mechanics counted over the life of an env, for a record's coverage."""
+    twin: Callable[[], type[Twin]]  # Imports the twin when it is asked for
+    part_of: str = ""  # The world whose component it is: a part with phases of its own that is measured alone
+    has_native: bool = True  # Whether there is native code of it; a component may be Python by nature
+    counters: tuple[str, ...] = ()  # Mechanics counted over the life of an env, for a record's coverage
+    # Preset to the counters it exists for: under random play each must fire.
     mechanics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Preset to the counters it exists for: under random play each must fire."""
+    # Who can choose actions beside the random player; each imports its twin when it is asked for.
     players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
-    """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    # Players that are given the env itself, `seen["twin"]`, to play on copies of it.
     looks_ahead: tuple[str, ...] = ()
-    """Players that are given the env itself, `seen["twin"]`, to play on copies of it."""
-    episode: EpisodeLength | None = None
-    """What cuts an episode off; None where only the rules end one."""
+    episode: EpisodeLength | None = None  # What cuts an episode off; None where only the rules end one
+    # Ways of its own that it can be validated against, by the name that stands after `--against`.
     rivals: Mapping[str, Rival] = field(default_factory=dict)
-    """Ways of its own that it can be validated against, by the name that stands after `--against`."""
+    # From parameters to who draws the world; None where there is nothing to see.
     drawer: Callable[[Any], Drawer] | None = None
-    """From parameters to who draws the world; None where there is nothing to see."""
+    # What the numbers of a picture's cell are, in their order, and what each means.
     channels: Mapping[str, str] = field(default_factory=dict)
-    """What the numbers of a picture's cell are, in their order, and what each means."""
+    # What is shown beside a picture: the word a line begins with, to its labels and the info of each.
     board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What is shown beside a picture: the word a line begins with, to its labels and the info of each."""
+    # What a run of it is about as it goes on: a heading, to its labels and the info of each.
+    #
+    # A world that has one is played once where nobody says how often, and can be plotted.
     history: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What a run of it is about as it goes on: a heading, to its labels and the info of each.
-
-    A world that has one is played once where nobody says how often, and can be plotted.
-    """
+    # Variants that change how native code keeps an env: it cannot be saved by one and loaded by another.
     kept_by: tuple[str, ...] = ()
-    """Variants that change how native code keeps an env: it cannot be saved by one and loaded by another."""
+    # From parameters to what writes a run down, where they ask for it; None where there is no such thing.
     log: Callable[[Any, Run], RunLog | None] | None = None
-    """From parameters to what writes a run down, where they ask for it; None where there is no such thing."""
-    rules_end: str = ""
-    """In words, why an episode ends by the rules; empty where it is not told."""
+    rules_end: str = ""  # In words, why an episode ends by the rules; empty where it is not told
+    # From parameters to who tells what happens in a world without a drawer.
     narrator: Callable[[Any], Narrator] | None = None
-    """From parameters to who tells what happens in a world without a drawer."""
+    # What an episode came to beside its return, by name.
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    """What an episode came to beside its return, by name."""
+    # Grids that it can be swept over, by name: a size, to the keys that make it.
     sizes: Mapping[str, Mapping[float, Mapping[str, object]]] = field(default_factory=dict)
-    """Grids that it can be swept over, by name: a size, to the keys that make it."""
-    contest: Contest | None = None
-    """Where episodes are games against somebody; None where they are not."""
+    contest: Contest | None = None  # Where episodes are games against somebody; None where they are not
 
     @property
     def native_name(self) -> str:

@@ -16,8 +16,8 @@ from hotloop.envs.native import mark_cost_ns
 from hotloop.envs.spec import MAX_SEED, BatchSpec
 from hotloop.envs.subject import NATIVE, OneByOne, PlainActions, StepLog, WholeNumbers
 
+# Arrays that are not infos.
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
-"""Arrays that are not infos."""
 
 
 class OrderError(HotloopError, RuntimeError):

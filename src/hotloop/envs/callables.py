@@ -22,14 +22,12 @@ from hotloop.core.errors import InputError, TheirError, unknown
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 
-VARIABLE = "HOTLOOP_FIRST_INSTANCE"
-"""Where the numbers of this process begin."""
+VARIABLE = "HOTLOOP_FIRST_INSTANCE"  # Where the numbers of this process begin
 
+# The argument that a callable may have, and what is replaced in the values of keys.
 KEY, PLACE = "instance", "{instance}"
-"""The argument that a callable may have, and what is replaced in the values of keys."""
 
-NUMBERS_LENT = 1_000
-"""Numbers that another process gets."""
+NUMBERS_LENT = 1_000  # Numbers that another process gets
 
 
 class Numbers:
@@ -66,11 +64,8 @@ def numbered(keys: Mapping[str, Any], number: int) -> dict[str, Any]:
     }
 
 
-LAST_LINES = 3
-"""Lines of a user's traceback that are worth showing."""
-
-OURS = f"{Path(__file__).parents[1]}/"
-"""The folder of Hotloop's own files."""
+LAST_LINES = 3  # Lines of a user's traceback that are worth showing
+OURS = f"{Path(__file__).parents[1]}/"  # The folder of Hotloop's own files
 
 
 def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
@@ -147,8 +142,7 @@ def required_of(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(name for name, each in found.items() if each.default is each.empty)
 
 
-LENT: dict[str, Callable[..., Any]] = {}
-"""Functions that Python code gave, by the names they go by here."""
+LENT: dict[str, Callable[..., Any]] = {}  # Functions that Python code gave, by the names they go by here
 
 
 def lend(function: Callable[..., Any], name: str | None = None) -> str:

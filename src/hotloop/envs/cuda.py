@@ -17,8 +17,7 @@ from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
 from hotloop.envs.native import build_of, plain_values
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build
 
-CLOCK = "CUDA events and the clocks of warps"
-"""What phases are timed with."""
+CLOCK = "CUDA events and the clocks of warps"  # What phases are timed with
 
 
 class DeviceEngine(ShadowedEngine, Protocol):
@@ -46,8 +45,7 @@ class Device:
     """The GPU that batches live on."""
 
     name: str
-    memory: int
-    """Bytes of it."""
+    memory: int  # Bytes of it
     capability: str
 
 

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Seeds = NDArray[np.uint64] | None
-"""One an env; None is each env's own next one."""
+Seeds = NDArray[np.uint64] | None  # One an env; None is each env's own next one
 
 
 class Engine(Protocol):

@@ -20,21 +20,18 @@ from hotloop.envs.projects import is_apart, new_apart
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject, SubjectGroup
 
-SINGLES = ("gymnasium", "reset and step")
-"""Interfaces of one env, whose episodes Hotloop begins itself."""
+SINGLES = ("gymnasium", "reset and step")  # Interfaces of one env, whose episodes Hotloop begins itself
 
 VEC_ENV = "stable-baselines3"
 
-BATCHES = ("gymnasium vector", "batched", VEC_ENV)
-"""Interfaces of many envs behind one call."""
+BATCHES = ("gymnasium vector", "batched", VEC_ENV)  # Interfaces of many envs behind one call
 
 MOST_ENVS = 1_024
 
-OPENING_NS = 15_000_000_000
-"""What opening one instance after another may take."""
+OPENING_NS = 15_000_000_000  # What opening one instance after another may take
 
+# What a VecEnv calls a truncation in an env's infos, since it has one flag for both ends.
 TIME_LIMIT = "TimeLimit.truncated"
-"""What a VecEnv calls a truncation in an env's infos, since it has one flag for both ends."""
 
 
 def is_single(subject: Subject) -> bool:

@@ -23,16 +23,12 @@ class Episode:
     """One episode that is over."""
 
     env: int
-    length: int
-    """In steps."""
+    length: int  # In steps
+    # Sum of rewards, as the mean over its agents: where they come and go, over all there ever were.
     return_per_agent: float
-    """Sum of rewards, as the mean over its agents: where they come and go, over all there ever were."""
-    cut: bool
-    """Whether it was cut off before its end."""
-    terminal: bool = False
-    """Whether the world's rules ended it."""
-    outcomes: Mapping[str, float] = field(default_factory=dict)
-    """What it came to by the world's own measures."""
+    cut: bool  # Whether it was cut off before its end
+    terminal: bool = False  # Whether the world's rules ended it
+    outcomes: Mapping[str, float] = field(default_factory=dict)  # What it came to by the world's own measures
 
 
 class Episodes:
@@ -84,8 +80,7 @@ class Episodes:
         )
 
 
-LOG = "log"
-"""The span of the time that the log takes from a step."""
+LOG = "log"  # The span of the time that the log takes from a step
 
 
 def logged(batch: Batch) -> Batch:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.machine import need
 
-KIND = "\0"
-"""The key that marks a value with a type of its own; no other mapping has it."""
+KIND = "\0"  # The key that marks a value with a type of its own; no other mapping has it
 
 OURS = "hotloop."
 

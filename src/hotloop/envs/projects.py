@@ -32,13 +32,12 @@ from hotloop.envs.messages import receive, send
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 
+# What names begin with whose code is installed, and so belongs to no folder.
 INSTALLED = ("gym", "pettingzoo", "puffer")
-"""What names begin with whose code is installed, and so belongs to no folder."""
 
 PROGRAM = "from hotloop.envs.projects import serve; serve({descriptor})"
 
-Home = str
-"""The folder whose modules a target imports first; empty where it is installed."""
+Home = str  # The folder whose modules a target imports first; empty where it is installed
 
 
 def home_of(target: Target) -> Home:

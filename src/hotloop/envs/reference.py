@@ -14,11 +14,10 @@ from hotloop.envs.spec import BatchSettings
 
 RANDOM_PLAYER = "random"
 
+# Sets the random player's draws apart from the seeds of episodes; players.h has the same.
 RANDOM_STREAM = 0x72616E646F6D
-"""Sets the random player's draws apart from the seeds of episodes; players.h has the same."""
 
-SEEN = ("observations", "masks", "luck")
-"""The arrays an agent sees."""
+SEEN = ("observations", "masks", "luck")  # The arrays an agent sees
 
 
 class ReferenceEngine:

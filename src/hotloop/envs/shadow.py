@@ -15,13 +15,11 @@ from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
 
 FIRST = (1_000, 10_000)
 
-EVERY = 100_000
-"""Comparisons after which progress is said: at the first ones, then at every so many."""
+EVERY = 100_000  # Comparisons after which progress is said: at the first ones, then at every so many
 
 FOLDER = Path("artifacts/validation")
 
-TIMES = ("shadow.reference_ticks", "shadow.candidate_ticks")
-"""The counters of what each of the two ways took."""
+TIMES = ("shadow.reference_ticks", "shadow.candidate_ticks")  # The counters of what each of the two ways took
 
 
 class ShadowEngine(EngineWrapper):

@@ -12,12 +12,11 @@ from hotloop.envs.native import load_native
 
 KINDS = ("grid", "hash", "quadtree", "kdtree", "brute")
 UPDATES = ("batched", "immediate")
-FARTHEST = 1e9
-"""Coordinates beyond this are refused: float32 tells no neighbours apart there."""
+FARTHEST = 1e9  # Coordinates beyond this are refused: float32 tells no neighbours apart there
 MOST_KINDS = 64
 
+# Offsets and ids: those of query k are ids[offsets[k] : offsets[k + 1]], ascending.
 Found = tuple[NDArray[np.int64], NDArray[np.int32]]
-"""Offsets and ids: those of query k are ids[offsets[k] : offsets[k + 1]], ascending."""
 
 
 class Index:

@@ -29,33 +29,25 @@ class Build:
 class Spec:
     """What a subject, or a side of a comparison, is: its size, what runs, and how another one is opened."""
 
-    name: str
-    """The target it was opened as."""
-    impl: str
-    """What runs: `native`, `reference` or `foreign`, never `auto`."""
-    requested: str
-    """The implementation that was asked for."""
+    name: str  # The target it was opened as
+    impl: str  # What runs: `native`, `reference` or `foreign`, never `auto`
+    requested: str  # The implementation that was asked for
     num_envs: int
-    agents: int
-    """Of each env."""
+    agents: int  # Of each env
     seed: int
     threads: int = 1
-    described: Described
-    """What a record says of it, split into what changes results and what must not."""
+    described: Described  # What a record says of it, split into what changes results and what must not
     build: Build | None = None
     notices: tuple[Notice, ...] = ()
+    # Which of argument, preset, environment variable or default decided each setting.
     decided_by: Mapping[str, str] = field(default_factory=dict)
-    """Which of argument, preset, environment variable or default decided each setting."""
-    phases: tuple[str, ...] = ()
-    """Parts of a step that are known before anything runs."""
+    phases: tuple[str, ...] = ()  # Parts of a step that are known before anything runs
+    # Counters that must be above zero before two implementations are called equal.
     mechanics: tuple[str, ...] = ()
-    """Counters that must be above zero before two implementations are called equal."""
+    # Names that its answers' fields contain; empty if agents are an axis, or one.
     agent_names: tuple[str, ...] = ()
-    """Names that its answers' fields contain; empty if agents are an axis, or one."""
-    made_from: Target | None = None
-    """Target that opens an identical subject; None if only its maker knows."""
-    same_work: Target
-    """Target of the same workload that runs the fastest implementation."""
+    made_from: Target | None = None  # Target that opens an identical subject; None if only its maker knows
+    same_work: Target  # Target of the same workload that runs the fastest implementation
 
     @property
     def interface(self) -> str:

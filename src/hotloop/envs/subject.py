@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 from hotloop.core.notices import Notice
 from hotloop.envs.spec import Spec
 
-RANDOM_ONLY = ("random",)
-"""The players of a subject that knows none."""
+RANDOM_ONLY = ("random",)  # The players of a subject that knows none
+NATIVE = "native step"  # The row of a step by its own clock: that of our engine, or of a foreign env
 
-NATIVE = "native step"
-"""The row of a step by its own clock: that of our engine, or of a foreign env."""
-
-Answered = Mapping[str, NDArray[Any]]
-"""Field to array, its first axis the envs."""
+Answered = Mapping[str, NDArray[Any]]  # Field to array, its first axis the envs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +22,8 @@ class WholeNumbers:
 
     start: int
     count: int
-    shape: tuple[int, ...]
-    """Of one call's row of a tape."""
-    any_is_taken: bool
-    """Whether numbers beyond them are actions, too, that the env has an answer to."""
+    shape: tuple[int, ...]  # Of one call's row of a tape
+    any_is_taken: bool  # Whether numbers beyond them are actions, too, that the env has an answer to
 
 
 class StepLog(Protocol):

@@ -25,11 +25,11 @@ from hotloop.envs.subject import Subject, WholeNumbers
 
 FORMAT = "hotloop tape 1"
 
+# What reading raises where a file is cut off, damaged or of another kind.
 DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError),
 )
-"""What reading raises where a file is cut off, damaged or of another kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +37,11 @@ class Header:
     """What a tape says beside its actions."""
 
     target: str
-    parameters: dict[str, Any]
-    """The world's workload parameters."""
-    seed: Count
-    """Each env's episodes follow from it."""
-    seed_step: Count = 0
-    """From one episode's seed to the next; 0 mixes them."""
+    parameters: dict[str, Any]  # The world's workload parameters
+    seed: Count  # Each env's episodes follow from it
+    seed_step: Count = 0  # From one episode's seed to the next; 0 mixes them
     num_envs: Annotated[int, AtLeast(1)]
-    limit: Count
-    """Steps after which an episode was cut off; 0 is never."""
+    limit: Count  # Steps after which an episode was cut off; 0 is never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,8 +49,8 @@ class Tape(Header):
     """Everything needed to play a run again."""
 
     limit: Count = 0
+    # [steps, num_envs, ...]: of our worlds [steps, num_envs, agents], int16 where every action fits.
     actions: NDArray[Any]
-    """[steps, num_envs, ...]: of our worlds [steps, num_envs, agents], int16 where every action fits."""
 
 
 FACTS = tuple(each.name for each in fields(Header))

@@ -13,11 +13,11 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables
 
+# Ids of installed packages; a `gym:` id with another colon names a module to import.
 REGISTERED = re.compile(r"(?:gym:[\w./-]+|pettingzoo:\w+(?:\.\w+)*)")
-"""Ids of installed packages; a `gym:` id with another colon names a module to import."""
 
+# The end of a key's value that names a callable: a network, a teacher, a player.
 FILE = re.compile(r"\.py:\w+$")
-"""The end of a key's value that names a callable: a network, a teacher, a player."""
 
 
 def check_calls(source: Path, targets: Sequence[Target]) -> None:

@@ -26,8 +26,7 @@ from hotloop.report.kinds.run import run_text
 
 FOLDER = Path(".design")
 
-SWITCH = "HOTLOOP_RUN"
-"""The environment variable that switches every run off."""
+SWITCH = "HOTLOOP_RUN"  # The environment variable that switches every run off
 
 OFF = ("0", "off", "false", "no")
 

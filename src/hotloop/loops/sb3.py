@@ -26,8 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402 - said
 
 ROLLOUT = span("rollout")
 
-UNMARKED = "hotloop_unmarked"
-"""The attribute of a function of ours that has what it took the place of."""
+UNMARKED = "hotloop_unmarked"  # The attribute of a function of ours that has what it took the place of
 
 
 class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]

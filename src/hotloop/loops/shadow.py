@@ -21,8 +21,8 @@ from hotloop.lab.validate.streams import put, taken
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 
+# Of a step before Gymnasium, and of a VecEnv of Stable-Baselines3.
 OLD_NAMES = ("observations", "rewards", "terminals", "infos")
-"""Of a step before Gymnasium, and of a VecEnv of Stable-Baselines3."""
 
 SEED_BITS = 31
 

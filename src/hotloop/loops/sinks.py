@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.machine import need
 
-PREFIX = "hotloop/"
-"""Before every name, so that they stand together."""
+PREFIX = "hotloop/"  # Before every name, so that they stand together
 
 
 class Sink(Protocol):

@@ -15,27 +15,19 @@ from hotloop.envs.trust import FILE, REGISTERED
 
 KEY = re.compile(r"[A-Za-z_][\w.]*")
 
-WORD = re.compile(r"[A-Za-z][\w.-]*")
-"""A world, a player or a way to validate."""
+WORD = re.compile(r"[A-Za-z][\w.-]*")  # A world, a player or a way to validate
 
 AMOUNT = re.compile(r"smoke|soak|\d+")
 
 MODE = re.compile(r"[a-z]+(?::[\w.+-]+)?")
 
-DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-"""A module, or a function with its class and module."""
+DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")  # A module, or a function with its class and module
+PARTS = re.compile(r"[\s:=,;]+")  # What stands between the paths in one value
+WRITTEN = ("artifacts", ".design", "train_dir")  # The folders that commands write to
+TRAINING = "train."  # What keys of a training begin with
 
-PARTS = re.compile(r"[\s:=,;]+")
-"""What stands between the paths in one value."""
-
-WRITTEN = ("artifacts", ".design", "train_dir")
-"""The folders that commands write to."""
-
-TRAINING = "train."
-"""What keys of a training begin with."""
-
+# What policies begin with, and how a checkpoint ends.
 TAPE, RUN, LIVE, CHECKPOINT = "tape:", "run:", "live:", ".pt"
-"""What policies begin with, and how a checkpoint ends."""
 
 Value = str | int | float | bool
 

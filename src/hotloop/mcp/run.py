@@ -12,17 +12,16 @@ from hotloop.core.confine import VARIABLE
 from hotloop.core.errors import ExitCode
 from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 
+# The command line, saying what it says over its lifeline.
 PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
-"""The command line, saying what it says over its lifeline."""
 
+# A command's time to save its record once it is interrupted: clients kill a server soon after SIGTERM.
 STOP_S = 1.5
-"""A command's time to save its record once it is interrupted: clients kill a server soon after SIGTERM."""
 
-LOOK_S = 0.1
-"""Between two looks at how far a command is."""
+LOOK_S = 0.1  # Between two looks at how far a command is
 
+# Told how far a command is, of how much, and what it is at.
 Moved = Callable[[float, float, str], Awaitable[None]]
-"""Told how far a command is, of how much, and what it is at."""
 
 
 @dataclass(slots=True)
@@ -31,8 +30,7 @@ class Hearing:
 
     out: str = ""
     err: str = ""
-    stage: int = 0
-    """Stretches of work that are done, each with a label of its own."""
+    stage: int = 0  # Stretches of work that are done, each with a label of its own
     label: str = ""
     share: float = 0.0
     over: bool = False
@@ -65,10 +63,8 @@ class Done:
     code: int
     out: str
     err: str
-    why: str | None = None
-    """What ended it where it did not end by itself."""
-    rest: Path | None = None
-    """The file of what a command had measured when its process was ended."""
+    why: str | None = None  # What ended it where it did not end by itself
+    rest: Path | None = None  # The file of what a command had measured when its process was ended
     saved: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -78,8 +74,8 @@ class Done:
         return self.why or (lines[-1].removeprefix("hotloop: ") if lines else "it said nothing")
 
 
+# Saves the record, as JSON, of a process that was ended; it is given the exit code and the reason.
 Keep = Callable[[str, ExitCode, str | None], Path]
-"""Saves the record, as JSON, of a process that was ended; it is given the exit code and the reason."""
 
 
 async def run(words: Sequence[str], moved: Moved, root: Path, keep: Keep) -> Done:

@@ -44,9 +44,10 @@ environment, my_env.py:make, of a file in this folder. Measurements run one at a
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
+# Runs the target, and writes nothing but its record, under artifacts or .design; it overwrites none.
 MEASURES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-"""Runs the target, and writes nothing but its record, under artifacts or .design; it overwrites none."""
 
+# What comes with a record.
 VERDICTS = (
     ExitCode.FINE,
     ExitCode.UNSTABLE,
@@ -55,7 +56,6 @@ VERDICTS = (
     ExitCode.CANNOT_TELL,
     ExitCode.INTERRUPTED,
 )
-"""What comes with a record."""
 
 RECORDS = ("artifacts/throughput", ".design")
 

@@ -27,33 +27,29 @@ from hotloop.options.shared import (
     words_option,
 )
 
-Numbers = tuple[int, int, int]
-"""Rounds, env-steps in each, env-steps of warm-up."""
+Numbers = tuple[int, int, int]  # Rounds, env-steps in each, env-steps of warm-up
 
 USUAL: Numbers = (20, 20_000, 150_000)
 
 QUICK: Numbers = (8, 5_000, 20_000)
 
+# Three times the rounds make the interval about half as wide as it usually is.
 THOROUGH: Numbers = (60, 20_000, 300_000)
-"""Three times the rounds make the interval about half as wide as it usually is."""
 
 PROGRAM_ROUNDS, QUICK_PROGRAM_ROUNDS, THOROUGH_PROGRAM_ROUNDS = 10, 6, 30
 
 LADDER_ROUNDS, QUICK_LADDER_ROUNDS, THOROUGH_LADDER_ROUNDS = 12, 6, 30
 
-MOST = 10**12
-"""Rounds, or steps of one: what nobody lives to see the end of is a slip of the finger."""
-
-TREND_S, QUICK_TREND_S, THOROUGH_TREND_S = 2.0, 0.5, 10.0
-"""Seconds of turns, for each past commit."""
+MOST = 10**12  # Rounds, or steps of one: what nobody lives to see the end of is a slip of the finger
+TREND_S, QUICK_TREND_S, THOROUGH_TREND_S = 2.0, 0.5, 10.0  # Seconds of turns, for each past commit
 
 FITS: dict[str, Any] = {"most": MOST, "expected": f"at most {MOST:,}"}
 
+# Options that items of a suite do not have.
 ONE_TARGET = ("profile", "phases", "instructions", "baseline", "save_baseline", "policy", "mode")
-"""Options that items of a suite do not have."""
 
+# Options that past commits do not have.
 PRESENT_CODE = ("rounds", "iterations", "warmup", "target_steps_per_sec", "enforce_target", *ONE_TARGET)
-"""Options that past commits do not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

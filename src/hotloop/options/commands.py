@@ -4,6 +4,7 @@ from importlib import import_module
 
 from hotloop.options.option import Options
 
+# Command to the module with its options.
 HOMES = {
     "bench": "bench",
     "compare": "compare",
@@ -24,10 +25,9 @@ HOMES = {
     "validate": "validate",
     "worlds": "misc",
 }
-"""Command to the module with its options."""
 
+# Commands that can be given a program, after the dashes.
 PROGRAMS = ("bench", "compare", "diagnose", "profile", "soak", "tune")
-"""Commands that can be given a program, after the dashes."""
 
 
 def options_of(command: str, *, program: bool = False) -> type[Options]:

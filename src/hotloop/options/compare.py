@@ -20,11 +20,8 @@ from hotloop.options.shared import (
     reports_option,
 )
 
-BAND = 2.0
-"""Smaller changes count as the same, in per cent."""
-
-BUDGET_S = 6.0
-"""What one run may take with its warm-up; a verdict of faster or slower takes a second one."""
+BAND = 2.0  # Smaller changes count as the same, in per cent
+BUDGET_S = 6.0  # What one run may take with its warm-up; a verdict of faster or slower takes a second one
 
 THOROUGH_BUDGET_S = 60.0
 
@@ -32,8 +29,7 @@ PROGRAM_BUDGET_S = 60
 
 PROGRAM_THOROUGH_S = 300
 
-MOST_S = 1_000_000
-"""Of a run: what takes longer was not meant."""
+MOST_S = 1_000_000  # Of a run: what takes longer was not meant
 
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 from hotloop.options.option import Options, Rule, argument, option
 from hotloop.options.shared import functions_option, json_option, trust_option
 
-TURNS = 24
-"""Of a program, each part."""
+TURNS = 24  # Of a program, each part
 
 RUNS = 6
 

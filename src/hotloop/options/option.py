@@ -19,26 +19,20 @@ class Option:
 
     help: str
     metavar: str | None = None
-    flags: tuple[str, ...] = ()
-    """How it is spelled on a command line; empty for a word without a flag."""
+    flags: tuple[str, ...] = ()  # How it is spelled on a command line; empty for a word without a flag
     is_argument: bool = False
-    min: float | None = None
-    """The least number that a command line takes, as its help says."""
+    min: float | None = None  # The least number that a command line takes, as its help says
     max: float | None = None
+    # Less than any number that fits; these bounds hold wherever the options come from.
     above: float | None = None
-    """Less than any number that fits; these bounds hold wherever the options come from."""
     least: float | None = None
     below: float | None = None
     most: float | None = None
-    expected: str = ""
-    """The bounds and their unit in words."""
+    expected: str = ""  # The bounds and their unit in words
     choices: tuple[str, ...] = ()
-    usual: tuple[Any, ...] = ()
-    """Values that mean the same as the default."""
-    tool: str = ""
-    """What an assistant is told of it; empty if its tool does not have it."""
-    tool_name: str = ""
-    """Its name there and in Python, if that is another."""
+    usual: tuple[Any, ...] = ()  # Values that mean the same as the default
+    tool: str = ""  # What an assistant is told of it; empty if its tool does not have it
+    tool_name: str = ""  # Its name there and in Python, if that is another
 
     def check(self, value: Any) -> None:
         """Refuse a value outside the bounds or the choices."""
@@ -76,14 +70,11 @@ def argument(help: str, metavar: str, default: Any = dataclasses.MISSING, **know
 class Rule:
     """What options have to do with each other."""
 
+    # Names of options; the rule is about the first of them that is given, and always if there are none.
     given: tuple[str, ...]
-    """Names of options; the rule is about the first of them that is given, and always if there are none."""
-    says: str
-    """The refusal; {flag} is the flag of that option, {name} the value of an option."""
-    needs: tuple[str, ...] = ()
-    """One of these has to be given, too."""
-    excludes: tuple[str, ...] = ()
-    """None of these may be given, too."""
+    says: str  # The refusal; {flag} is the flag of that option, {name} the value of an option
+    needs: tuple[str, ...] = ()  # One of these has to be given, too
+    excludes: tuple[str, ...] = ()  # None of these may be given, too
 
 
 def exclude(one: str, other: str) -> Rule:
@@ -103,12 +94,11 @@ class Options:
 
     examples: ClassVar[tuple[str, ...]] = ()
     rules: ClassVar[tuple[Rule, ...]] = ()
+    # Whether user code runs in a process of its own, with the options of `ProcessOptions`.
     isolated: ClassVar[bool] = False
-    """Whether user code runs in a process of its own, with the options of `ProcessOptions`."""
-    guarded: ClassVar[bool] = False
-    """Whether the command starts processes that have to end with it."""
+    guarded: ClassVar[bool] = False  # Whether the command starts processes that have to end with it
+    # Seconds that the command may take to end once it is interrupted; None for the usual.
     stop_s: ClassVar[float | None] = None
-    """Seconds that the command may take to end once it is interrupted; None for the usual."""
 
     def __post_init__(self) -> None:
         """Refuse values that do not fit, and options that do not go together."""

@@ -19,8 +19,7 @@ from hotloop.options.shared import (
     words_option,
 )
 
-SECONDS = 5
-"""That a running process is looked at."""
+SECONDS = 5  # That a running process is looked at
 
 commit_option = partial(option, False, "Commit the page and the record with git.")
 

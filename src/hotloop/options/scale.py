@@ -18,8 +18,7 @@ from hotloop.options.shared import (
     yes_option,
 )
 
-ENV_STEPS = 4_096
-"""Of each of a cell's rounds, at most."""
+ENV_STEPS = 4_096  # Of each of a cell's rounds, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,12 @@ from typing import Literal
 
 from hotloop.options.option import Options, Rule, argument, option
 
-RECORDS = Path("artifacts/throughput")
-"""Where records go by default."""
-
-PROFILES = Path(".design")
-"""Where profiles and diagnoses go."""
+RECORDS = Path("artifacts/throughput")  # Where records go by default
+PROFILES = Path(".design")  # Where profiles and diagnoses go
 
 Garbage = Literal["between", "life"]
 
-STEP_S = 60.0
-"""Seconds without a step after which user code counts as hung."""
+STEP_S = 60.0  # Seconds without a step after which user code counts as hung
 
 TARGETS = (
     "A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, puffer:NAME, "

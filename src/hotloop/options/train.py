@@ -39,8 +39,7 @@ class TrainOptions(Options):
         "hotloop train prospector --keys",
     )
     isolated: ClassVar = True
-    stop_s: ClassVar = 600.0
-    """An update may take as long until it is over and its checkpoint written."""
+    stop_s: ClassVar = 600.0  # An update may take as long until it is over and its checkpoint written
 
     target: str | None = argument("A preset such as prospector, gym:ID or my_env.py:make.", "TARGET", None)
     words: list[str] | None = argument(

@@ -21,20 +21,16 @@ from hotloop.options.shared import (
     yes_option,
 )
 
+# Of the first stage: the fewest that have an interval; each stage has twice as many as the one before.
 FIRST_ROUNDS = 6
-"""Of the first stage: the fewest that have an interval; each stage has twice as many as the one before."""
 
-SEEDS = 6
-"""Trainings of each side in the learning check: the fewest differences with an interval."""
+SEEDS = 6  # Trainings of each side in the learning check: the fewest differences with an interval
+LEARNING_BAND = 5  # What a winner may learn less, in per cent of what the present settings learn
 
-LEARNING_BAND = 5
-"""What a winner may learn less, in per cent of what the present settings learn."""
-
+# What the confirmation takes: a turn of a training is an update at least.
 CONFIRM_S, CONFIRM_TRAINING_S = 30, 120
-"""What the confirmation takes: a turn of a training is an update at least."""
 
-MOST = 1_000_000
-"""Seconds, or minutes: a confirmation of days is no confirmation any more."""
+MOST = 1_000_000  # Seconds, or minutes: a confirmation of days is no confirmation any more
 
 confirm_option = partial(
     option,

@@ -19,11 +19,8 @@ from hotloop.options.shared import (
 
 SMOKE, SOAK = "smoke", "soak"
 
-AMOUNT = SMOKE
-"""About a minute."""
-
-TRANSFER_STEPS = 30_000
-"""Env-steps of each side's policy."""
+AMOUNT = SMOKE  # About a minute
+TRANSFER_STEPS = 30_000  # Env-steps of each side's policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

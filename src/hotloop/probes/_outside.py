@@ -25,22 +25,16 @@ from hotloop.core.registry import ProbeError
 from hotloop.core.sampler import short_name
 from hotloop.probes import pyspy
 
-RATE = 499
-"""Samples a second; a prime, so that no loop of the program keeps in step with it."""
-
-BEGIN_S = 10.0
-"""How long py-spy may take to find the interpreter."""
-
-END_S = 20.0
-"""How long it may take to write its file."""
+RATE = 499  # Samples a second; a prime, so that no loop of the program keeps in step with it
+BEGIN_S = 10.0  # How long py-spy may take to find the interpreter
+END_S = 20.0  # How long it may take to write its file
 
 BEGUN = b"Sampling process"
 
+# The sampler inside the process, whose own work is no sample of the program.
 SAMPLER = str(Path(__file__).parents[1] / "core" / "sampler.py")
-"""The sampler inside the process, whose own work is no sample of the program."""
 
-PROCESS = "process "
-"""What the frame is called that py-spy puts before the stacks of each process."""
+PROCESS = "process "  # What the frame is called that py-spy puts before the stacks of each process
 
 ANONYMOUS_NODES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -15,14 +15,11 @@ from hotloop.core.record.stacks import Stack
 from hotloop.probes import pyspy, samples
 from hotloop.probes._outside import RATE, OutsideSampler, name_frames
 
+# Of the time that was looked at; a thread that waits for a core is idle.
 COLUMNS = ("thread", "cpu_share", "idle_share")
-"""Of the time that was looked at; a thread that waits for a core is idle."""
 
-THREAD = re.compile(r'Thread (\d+)(?: "(.*)")?$')
-"""What py-spy calls the samples of a thread."""
-
-LEAST_NATIVE = 0.01
-"""Of the time, that a thread without Python works which is listed."""
+THREAD = re.compile(r'Thread (\d+)(?: "(.*)")?$')  # What py-spy calls the samples of a thread
+LEAST_NATIVE = 0.01  # Of the time, that a thread without Python works which is listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +27,8 @@ class ThreadTime:
     """A thread of a process while it was looked at."""
 
     name: str
-    share: float
-    """Of the time, that it had a core for."""
-    seconds: Mapping[Stack, float]
-    """In which py-spy met it at work, by stack."""
+    share: float  # Of the time, that it had a core for
+    seconds: Mapping[Stack, float]  # In which py-spy met it at work, by stack
 
 
 def attach(pid: int, folder: Path, seconds: int) -> Finding:

@@ -16,19 +16,17 @@ COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")
 
 MOST_ROWS = 25
 
-SMALLEST = 0.0005
-"""Of the whole; a part of the tree below it is counted with its caller."""
+SMALLEST = 0.0005  # Of the whole; a part of the tree below it is counted with its caller
 
 DEEPEST = 60
 
+# The profiler's last call, which is no part of the play.
 OFF = "<method 'disable' of '_lsprof.Profiler' objects>"
-"""The profiler's last call, which is no part of the play."""
 
-Function = tuple[str, int, str]
-"""File, line and name, as pstats has them."""
+Function = tuple[str, int, str]  # File, line and name, as pstats has them
 
+# Of a function: primitive calls, calls, own seconds, total seconds, and the same of each caller's share.
 Stats = dict[Function, tuple[int, int, float, float, dict[Function, tuple[int, int, float, float]]]]
-"""Of a function: primitive calls, calls, own seconds, total seconds, and the same of each caller's share."""
 
 
 def look(scene: Scene) -> Finding:

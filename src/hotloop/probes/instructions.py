@@ -24,6 +24,7 @@ from hotloop.core.registry import Obstacle, Probe, Scene, nameless
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
 
+# Of the environment: no order that is drawn by lot, and no threads that spin while they wait.
 FIXED = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -31,10 +32,8 @@ FIXED = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-"""Of the environment: no order that is drawn by lot, and no threads that spin while they wait."""
 
-MOST_ASKED = 4096
-"""Bytes of one request; a pipe passes that many on in one piece."""
+MOST_ASKED = 4096  # Bytes of one request; a pipe passes that many on in one piece
 
 Stretch = Callable[[Any], None]
 

@@ -13,8 +13,7 @@ from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, package_mi
 from hotloop.core.sampler import name_of
 from hotloop.probes import samples
 
-MOST_FUNCTIONS = 5
-"""Looked at where none was named."""
+MOST_FUNCTIONS = 5  # Looked at where none was named
 
 COLUMNS = ("line", "hits", "total_ns", "share", "code")
 

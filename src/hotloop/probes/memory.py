@@ -17,22 +17,16 @@ from hotloop.core.record.stacks import place
 from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
 from hotloop.stats.intervals import FEWEST, sign_interval
 
-PAIRS = FEWEST
-"""Of windows: as many as an exact interval needs."""
+PAIRS = FEWEST  # Of windows: as many as an exact interval needs
+LONGER = 3  # How many times the calls of the shorter window the longer one has
+SHORTEST = 8  # Calls of the shorter window at least
 
-LONGER = 3
-"""How many times the calls of the shorter window the longer one has."""
-
-SHORTEST = 8
-"""Calls of the shorter window at least."""
-
+# Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow.
 PARTS = 64
-"""Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow."""
 
 MOST_ROWS = 12
 
-GROWING = 3
-"""Functions whose lines are listed as growing: those that grow most."""
+GROWING = 3  # Functions whose lines are listed as growing: those that grow most
 
 FILE = "memory.bin"
 
@@ -42,8 +36,7 @@ COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
 
 PEAK = ("site", "bytes", "share")
 
-Sites = Mapping[str, float]
-"""Bytes, or allocations, by the line that allocated."""
+Sites = Mapping[str, float]  # Bytes, or allocations, by the line that allocated
 
 
 def why_not() -> Obstacle | None:

@@ -17,8 +17,7 @@ from hotloop.core.record.stacks import Frame, Stack
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, nameless
 from hotloop.stats.intervals import share_interval
 
-RATE = 200
-"""Samples a second."""
+RATE = 200  # Samples a second
 
 MOST_ROWS = 25
 

@@ -15,22 +15,14 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import Resources
 from hotloop.core.registry import Probe, Scene
 
-EVERY_S = 0.05
-"""Between two samples."""
-
-MOST_SAMPLES = 4_096
-"""From here on every other sample is dropped, and samples are taken half as often."""
-
-SHORTEST_NS = 1_000_000_000
-"""Of a pass; a play that is over sooner is played again."""
-
-MOST_POINTS = 120
-"""Of memory over time that a record keeps."""
+EVERY_S = 0.05  # Between two samples
+MOST_SAMPLES = 4_096  # From here on every other sample is dropped, and samples are taken half as often
+SHORTEST_NS = 1_000_000_000  # Of a pass; a play that is over sooner is played again
+MOST_POINTS = 120  # Of memory over time that a record keeps
 
 LIBRARY = "libnvidia-ml.so.1"
 
-Read = Callable[[], tuple[tuple[float, int], ...]]
-"""Busy share and bytes in use of each GPU."""
+Read = Callable[[], tuple[tuple[float, int], ...]]  # Busy share and bytes in use of each GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +36,11 @@ class Sample:
     written_bytes: int
     threads: int
     processes: int
+    # Share of each core that was busy since the last sample, with whatever ran on it.
     cores: tuple[float, ...]
-    """Share of each core that was busy since the last sample, with whatever ran on it."""
-    gpus: tuple[tuple[float, int], ...]
-    """Busy share and memory in use of each GPU."""
+    gpus: tuple[tuple[float, int], ...]  # Busy share and memory in use of each GPU
+    # For how long its threads could have run and had no core; None where the kernel does not say.
     ready_ns: int | None = None
-    """For how long its threads could have run and had no core; None where the kernel does not say."""
 
 
 class Sampler:

@@ -18,45 +18,37 @@ from hotloop.judge.lever import find_lever, own_stacks
 from hotloop.probes._outside import RATE, OutsideSampler
 from hotloop.stats.intervals import share_interval
 
-SHORTEST_NS = 1_000_000_000
-"""Of a pass; a play that is over sooner is played again."""
-
-ENOUGH = 20
-"""Samples of a play; the first is taken a millisecond after it began."""
+SHORTEST_NS = 1_000_000_000  # Of a pass; a play that is over sooner is played again
+ENOUGH = 20  # Samples of a play; the first is taken a millisecond after it began
 
 MOST_ROWS = 12
 
-SMALLEST_SHARE = 0.005
-"""Of the samples: a function with less in it, callees and all, says nothing."""
+SMALLEST_SHARE = 0.005  # Of the samples: a function with less in it, callees and all, says nothing
 
+# Of the time: a caller of the lever with less beside it is a way in and nothing to change.
 SMALLEST_CALLER = 0.02
-"""Of the time: a caller of the lever with less beside it is a way in and nothing to change."""
 
 FILE = "samples.speedscope.json"
 
+# The CPU share is of the total: what has one far below 100% waits.
 COLUMNS = ("function", "own_share", "own_interval", "total_share", "total_interval", "cpu_share")
-"""The CPU share is of the total: what has one far below 100% waits."""
 
 OURS = str(Path(__file__).parents[1])
 
 OUTSIDE = "outside.speedscope.json"
 
-OUTSIDE_NS = 6_000_000_000
-"""Of the pass that py-spy looks at."""
+OUTSIDE_NS = 6_000_000_000  # Of the pass that py-spy looks at
+FEWEST = 100  # Samples from outside, below which those from inside say more
 
-FEWEST = 100
-"""Samples from outside, below which those from inside say more."""
-
+# Facts that say why samples were taken inside the process.
 INSIDE, REMEDY = "sampled_inside", "sampled_inside_remedy"
-"""Facts that say why samples were taken inside the process."""
 
+# The fact of the line of the first of the user's functions that takes most of its time, with its code.
 LINE = "hottest_line"
-"""The fact of the line of the first of the user's functions that takes most of its time, with its code."""
 
 TITLE = "Hot functions, by samples"
 
-YOURS = "Your functions, by samples"
-"""The title of the functions of the user's own code, the lever first."""
+YOURS = "Your functions, by samples"  # The title of the functions of the user's own code, the lever first
 
 
 @dataclass(slots=True)

@@ -8,13 +8,11 @@ from hotloop.core.clock import now_ns
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
 
-MOST_FUNCTIONS = 8
-"""Of each thread."""
+MOST_FUNCTIONS = 8  # Of each thread
 
 TASKS = Path("/proc/self/task")
 
-BUSY_SHARE = 0.05
-"""Of the wall time, from which on a thread is called busy."""
+BUSY_SHARE = 0.05  # Of the wall time, from which on a thread is called busy
 
 FUNCTION_COLUMNS = ("thread", "function", "calls", "own_ns", "total_ns")
 

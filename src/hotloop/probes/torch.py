@@ -17,21 +17,17 @@ if TYPE_CHECKING:
     from torch.autograd.profiler_util import EventList
 
 
-WAIT, WARMUP, ACTIVE = 2, 2, 20
-"""Calls that are let by, calls that are thrown away, and calls that are kept."""
-
-MOST_BYTES = 50_000_000
-"""Of a trace: what the viewers still open quickly."""
+WAIT, WARMUP, ACTIVE = 2, 2, 20  # Calls that are let by, calls that are thrown away, and calls that are kept
+MOST_BYTES = 50_000_000  # Of a trace: what the viewers still open quickly
 
 MOST_ROWS = 20
 
 COLUMNS = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
 
+# A level that nothing reaches of a log which would have a line on stderr for each start and stop.
 QUIET = "99"
-"""A level that nothing reaches of a log which would have a line on stderr for each start and stop."""
 
-STEP = "ProfilerStep"
-"""What the names of the profiler's own marks begin with."""
+STEP = "ProfilerStep"  # What the names of the profiler's own marks begin with
 
 
 class Window:

@@ -17,7 +17,6 @@ COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b2df8a",
 )  # fmt: skip
 REST, REST_COLOUR = "the rest", "#999999"  # What is in no part
-
 ROW, TOP, BOTTOM = 26, 12, 34  # Of a forest
 LEFT, RIGHT = 460, 190  # For the days and names, and for the numbers
 TICKS = (

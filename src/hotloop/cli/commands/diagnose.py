@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from hotloop.judge.slopes import Trial
     from hotloop.report.section import Page
 
-FOLDERS = (PROFILES, RECORDS)
-"""Where records lie unless somebody says otherwise."""
+FOLDERS = (PROFILES, RECORDS)  # Where records lie unless somebody says otherwise
 
 
 def diagnose(options: DiagnoseOptions) -> int:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from hotloop.report.kinds.gate import GateView
     from hotloop.report.section import Section, Sections
 
-SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Of the environment: the file that GitHub shows under a run."""
+SUMMARY = "GITHUB_STEP_SUMMARY"  # Of the environment: the file that GitHub shows under a run
 
 COLOURS = {
     ExitCode.FINE: "green",

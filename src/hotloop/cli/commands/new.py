@@ -13,18 +13,17 @@ from hotloop.options.misc import NewOptions
 
 WORLDS = Path("src/hotloop/worlds")
 
-MARKS = (WORLDS, Path("native/engine"), Path("CMakeLists.txt"))
-"""What a checkout has."""
+MARKS = (WORLDS, Path("native/engine"), Path("CMakeLists.txt"))  # What a checkout has
 
 TEMPLATES = {"__init__.py.in": "__init__.py", "twin.py.in": "twin.py", "world.h.in": "{name}.h"}
 
+# Words of C++ that are none of Python, since a world's name is a namespace too.
 CPP_WORDS = re.compile(
     "alignas|alignof|asm|auto|bool|case|catch|char|concept|const|consteval|constexpr|constinit|decltype|default"
     "|delete|do|double|enum|explicit|export|extern|float|friend|goto|inline|int|long|mutable|namespace|new"
     "|noexcept|operator|private|protected|public|register|requires|short|signed|sizeof|static|struct|switch"
     "|template|this|throw|typedef|typeid|typename|union|unsigned|using|virtual|void|volatile"
 )
-"""Words of C++ that are none of Python, since a world's name is a namespace too."""
 
 
 def new(options: NewOptions) -> int:

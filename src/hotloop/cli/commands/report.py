@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.report.page.shelf import Shelf
 
+# Where commands keep records unless somebody says otherwise.
 PLACES = (RECORDS, PROFILES, Path("artifacts/gate"))
-"""Where commands keep records unless somebody says otherwise."""
 
 RUNS = Path("train_dir")
 

@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 
 PREFIX = "sim."
 
-PLAYERS = {"hero", "villain"}
-"""Keys that seat players at a game."""
+PLAYERS = {"hero", "villain"}  # Keys that seat players at a game
 
 Keepsake = Tape | Pictures | Plot
 
-PROFILE_ROWS = 12
-"""Functions of cProfile's account that are printed."""
+PROFILE_ROWS = 12  # Functions of cProfile's account that are printed
 
 
 def sim(options: SimOptions) -> int:

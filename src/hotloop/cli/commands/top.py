@@ -8,8 +8,7 @@ from hotloop.cli.console import emit
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.options.misc import TopOptions
 
-SECONDS = 1
-"""That a look for --json takes."""
+SECONDS = 1  # That a look for --json takes
 
 
 def top(options: TopOptions) -> int:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from hotloop.lab.training.run import Asked
 
 
-OWN = ("network", "teacher")
-"""Keys that may name code of one's own."""
+OWN = ("network", "teacher")  # Keys that may name code of one's own
 
 
 def train(options: TrainOptions) -> int:

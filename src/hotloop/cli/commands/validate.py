@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.match import Match
 
-WORTH_SAYING_S = 2.0
-"""A validation that takes less is over before a reader has read how long it takes."""
+WORTH_SAYING_S = 2.0  # A validation that takes less is over before a reader has read how long it takes
 
 
 def validate(options: ValidateOptions) -> int:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hotloop.core.world import World
 
 
+# Facts about a parameter, and their headings.
 COLUMNS = {"name": "key", "default": "default", "expected": "expected", "role": "role", "help": "what it is"}
-"""Facts about a parameter, and their headings."""
 
 
 def worlds(options: WorldsOptions) -> int:

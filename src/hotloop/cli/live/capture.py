@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from hotloop.lab.sim.sim import Game, Moment
 
 
-MOST_FRAMES = 300
-"""Of a film; a longer episode is filmed from its beginning up to there."""
+MOST_FRAMES = 300  # Of a film; a longer episode is filmed from its beginning up to there
 
 
 class Tape:

@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from hotloop.lab.sim.sim import Moment
 
 
-PLAIN_EVERY = 100
-"""Steps between frames where there is no terminal to draw them over one another."""
-
-MOST_WORDS = 8
-"""Of any line of numbers."""
+PLAIN_EVERY = 100  # Steps between frames where there is no terminal to draw them over one another
+MOST_WORDS = 8  # Of any line of numbers
 
 
 class Screen:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 REDRAW_NS = 200_000_000
 
-MOST_SHARE = 0.02
-"""Of the time, that drawing may take: what takes long is drawn less often."""
+MOST_SHARE = 0.02  # Of the time, that drawing may take: what takes long is drawn less often
 
 MIB = 1 << 20
 

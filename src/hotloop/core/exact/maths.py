@@ -27,8 +27,8 @@ LOG = tuple(1.0 / (2 * n + 1) for n in range(9))
 
 SIN = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(8))
 
+# Coefficients, the constant one first; each is one division of whole numbers, rounded once.
 COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(8))
-"""Coefficients, the constant one first; each is one division of whole numbers, rounded once."""
 
 
 def polynomial(c: tuple[float, ...], x: float) -> float:

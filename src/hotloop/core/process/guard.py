@@ -13,8 +13,8 @@ import sys
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
+# What the supervisor hears and passes on; the guard stays until its work is done.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What the supervisor hears and passes on; the guard stays until its work is done."""
 
 
 def main() -> None:

@@ -20,22 +20,21 @@ from typing import NoReturn, Protocol
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError
 
+# Of the environment: the supervisor's process, and its descriptors for messages and for the pulse.
 VARIABLE = "HOTLOOP_LIFELINE"
-"""Of the environment: the supervisor's process, and its descriptors for messages and for the pulse."""
 
+# On which a process writes its Python stacks to the line, whatever it does.
 STACK_SIGNAL = signal.SIGRTMAX - 2
-"""On which a process writes its Python stacks to the line, whatever it does."""
 
 PAGE = mmap.PAGESIZE
 
+# Places in the pulse: finished calls of step, what is done now, and copies of the process that came back.
 STEPS, DOING, COPIES = 0, 1, 2
-"""Places in the pulse: finished calls of step, what is done now, and copies of the process that came back."""
 
-MESSAGES_FROM = 200
-"""Descriptors from here on are ours: who closes the first hundred hits none of them."""
+MESSAGES_FROM = 200  # Descriptors from here on are ours: who closes the first hundred hits none of them
 
+# So many records so far are made one after another; later ones after so many times as long as one took.
 RECORDS_AT_FIRST, RECORD_SHARE = 30, 50
-"""So many records so far are made one after another; later ones after so many times as long as one took."""
 
 PROGRESS_NS = 100_000_000
 
@@ -44,14 +43,12 @@ class Doing(IntEnum):
     """What a process is in the middle of."""
 
     STARTING = 0
-    OURS = 1
-    """Work of our own, of which nobody knows how long it takes."""
+    OURS = 1  # Work of our own, of which nobody knows how long it takes
     MAKE = 2
     RESET = 3
     STEP = 4
     CLOSE = 5
-    TURN = 6
-    """Somebody's program is awaited that says nothing before a whole turn is over."""
+    TURN = 6  # Somebody's program is awaited that says nothing before a whole turn is over
 
 
 class Keepable(Protocol):
@@ -67,8 +64,7 @@ def set_apart(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, limit // 2 if few else MESSAGES_FROM)
 
 
-SoFar = Callable[[], Keepable | None]
-"""Makes a record of what there is so far; None where that is nothing."""
+SoFar = Callable[[], Keepable | None]  # Makes a record of what there is so far; None where that is nothing
 
 
 class Line:
@@ -147,23 +143,20 @@ class Line:
         self.say(settled=True)
 
 
+# What is done now, at `STEPS` and `DOING`; shared with the supervisor where there is one.
 pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
-"""What is done now, at `STEPS` and `DOING`; shared with the supervisor where there is one."""
 
-_first_pulse = pulse[:]
-"""The pulse of the process that this one is a fork of, if it is one."""
+_first_pulse = pulse[:]  # The pulse of the process that this one is a fork of, if it is one
 
-line: Line | None = None
-"""To the supervisor; None where nobody watches."""
+line: Line | None = None  # To the supervisor; None where nobody watches
 
-endless = False
-"""Whether whoever watches never ends what stands still: this process sees to its own workers."""
+endless = False  # Whether whoever watches never ends what stands still: this process sees to its own workers
 
+# Where a process that is watched over began; somebody's code may have gone elsewhere since.
 folder: Path | None = None
-"""Where a process that is watched over began; somebody's code may have gone elsewhere since."""
 
+# What somebody's code said when it was closed and raised; whoever keeps a record takes it from here.
 unclosed: list[str] = []
-"""What somebody's code said when it was closed and raised; whoever keeps a record takes it from here."""
 
 
 def attach() -> Line:
@@ -221,8 +214,7 @@ def use_page(page: mmap.mmap) -> None:
     _first_pulse = pulse[:]
 
 
-_is_own_fork = False
-"""Whether Hotloop forks this process itself."""
+_is_own_fork = False  # Whether Hotloop forks this process itself
 
 
 @contextmanager

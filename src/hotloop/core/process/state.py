@@ -13,11 +13,10 @@ from hotloop.core.process.guard import children_of
 
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
+# Children that Python starts by itself, and which end with it.
 OF_PYTHON = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
-"""Children that Python starts by itself, and which end with it."""
 
-OURS = "HOTLOOP_"
-"""What the names of variables begin with that we change ourselves."""
+OURS = "HOTLOOP_"  # What the names of variables begin with that we change ourselves
 
 MOST_NAMED = 3
 

@@ -27,34 +27,24 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
 from hotloop.core.progress import defer_interrupt, hear_interrupt
 
-STEP_S = 60.0
-"""The usual limit of a step."""
+STEP_S = 60.0  # The usual limit of a step
 
 GUARD = Path(__file__).with_name("guard.py")
 
-POLL_S = 0.25
-"""Between two looks at the pulse of a process that says nothing."""
+POLL_S = 0.25  # Between two looks at the pulse of a process that says nothing
+PATIENCE_S = 10.0  # For a process that has finished to end by itself
+STACK_S = 2.0  # For a process that stands still to write its stack
+LAST_BYTES = 4000  # Of what a process printed that are worth keeping
 
-PATIENCE_S = 10.0
-"""For a process that has finished to end by itself."""
-
-STACK_S = 2.0
-"""For a process that stands still to write its stack."""
-
-LAST_BYTES = 4000
-"""Of what a process printed that are worth keeping."""
-
+# The file that waits for another process of ours.
 WAITS = str(Path(__file__).parents[2] / "envs" / "projects.py")
-"""The file that waits for another process of ours."""
 
-PIPES = ("/multiprocessing/connection.py", "/hotloop/envs/messages.py")
-"""The files by which it waits."""
+PIPES = ("/multiprocessing/connection.py", "/hotloop/envs/messages.py")  # The files by which it waits
 
+# The folder of our code that steps envs of users.
 STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")
-"""The folder of our code that steps envs of users."""
 
-FRAMES = 3
-"""Of a stack that are worth a place in a line."""
+FRAMES = 3  # Of a stack that are worth a place in a line
 
 OUT_OF_MEMORY = "the kernel does that where memory runs out, or somebody ended it"
 
@@ -64,8 +54,8 @@ class Limits:
     """How long a process may stand still."""
 
     step_s: float
+    # After an interruption, to finish what it is at and keep what there is; a second one does not wait.
     stop_s: float = PATIENCE_S
-    """After an interruption, to finish what it is at and keep what there is; a second one does not wait."""
 
     @property
     def first_s(self) -> float:
@@ -96,16 +86,13 @@ class Listener(Protocol):
 class ExitReport:
     """What became of a process."""
 
-    code: int | None = None
-    """What it said its exit code is; None where it was ended without a word."""
-    why: str | None = None
-    """What went wrong, in one line."""
-    record: str | None = None
-    """The last record so far, where none was settled."""
+    code: int | None = None  # What it said its exit code is; None where it was ended without a word
+    why: str | None = None  # What went wrong, in one line
+    record: str | None = None  # The last record so far, where none was settled
+    # Lines of Python stacks that it wrote when it crashed, or was asked where it stands.
     stack: list[str] = field(default_factory=list)
-    """Lines of Python stacks that it wrote when it crashed, or was asked where it stands."""
+    # The code with which it left without a word; None where it was killed, or said its last.
     exited: int | None = None
-    """The code with which it left without a word; None where it was killed, or said its last."""
     hung: bool = False
     interrupted: bool = False
 

@@ -5,8 +5,8 @@ from typing import Literal
 
 from hotloop.core.record.codec import Amount, Count
 
+# How a run stands to its budget; of one that is not enforced, a miss is told and is no failure.
 Standing = Literal["met", "missed", "cannot tell", "not equal", "expired"]
-"""How a run stands to its budget; of one that is not enforced, a miss is told and is no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,26 +27,20 @@ class BudgetResult:
     metric: str
     unit: str
     more_is_better: bool
-    limit: float | None
-    """Absolute, in the unit."""
-    max_change: float | None
-    """For the worse, as a share."""
+    limit: float | None  # Absolute, in the unit
+    max_change: float | None  # For the worse, as a share
+    # What a change is counted from, as it was found: a commit with its hash, or a baseline.
     against: str | None
-    """What a change is counted from, as it was found: a commit with its hash, or a baseline."""
     reason: str
     owner: str
     expires: str | None
     enforced: bool
-    value: Estimate | None
-    """In the unit."""
-    change: Estimate | None = None
-    """Value over that of the baseline, less 1."""
+    value: Estimate | None  # In the unit
+    change: Estimate | None = None  # Value over that of the baseline, less 1
     standing: Standing
     why: str
-    runs: Count = 1
-    """How often all of it was measured: a miss is seen twice before it is one."""
-    tighter: str | None = None
-    """The line that would hold what was gained, where a gain is beyond noise."""
+    runs: Count = 1  # How often all of it was measured: a miss is seen twice before it is one
+    tighter: str | None = None  # The line that would hold what was gained, where a gain is beyond noise
 
     @property
     def bound(self) -> float | None:
@@ -64,24 +58,21 @@ class BudgetResult:
         return apart if self.more_is_better else -apart
 
 
-SPEED = "env_steps_per_s"
-"""As it was; what a neighbour does to it is in it."""
+SPEED = "env_steps_per_s"  # As it was; what a neighbour does to it is in it
 
+# How many times as long a step takes as that of an instance just made, in turns with it; as a logarithm.
 SLOWER = "slower"
-"""How many times as long a step takes as that of an instance just made, in turns with it; as a logarithm."""
 
-SLOWER_IN = "slower."
-"""Before the name of a phase: the same of it."""
+SLOWER_IN = "slower."  # Before the name of a phase: the same of it
 
 RSS_BYTES, HEAP_BYTES, GPU_BYTES = "rss_bytes", "heap_bytes", "gpu_bytes"
 
 OPEN_FILES, RUNNING = "open_files", "threads"
 
+# Before the name of what a process holds: what came to it while the first instance stepped by itself.
 OWN = "own."
-"""Before the name of what a process holds: what came to it while the first instance stepped by itself."""
 
-PRINTED = "printed."
-"""Before the name of a metric that a program prints."""
+PRINTED = "printed."  # Before the name of a metric that a program prints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +80,15 @@ class Trend:
     """One curve, and its slope with an interval."""
 
     name: str
-    slope: float
-    """A minute, in the curve's own unit; robust: the median over all pairs of points."""
+    slope: float  # A minute, in the curve's own unit; robust: the median over all pairs of points
     low: float
-    high: float
-    """99.99%, so that twenty clean soaks are rarely called otherwise."""
-    growth: float
-    """Over the judged part of the run, by the slope."""
-    alarm: bool
-    """Whether it surely rises, by more than a trifle, and to the end."""
+    high: float  # 99.99%, so that twenty clean soaks are rarely called otherwise
+    growth: float  # Over the judged part of the run, by the slope
+    alarm: bool  # Whether it surely rises, by more than a trifle, and to the end
+    # Whether it rises by what new instances, made and closed, leave behind, and not by steps: no alarm.
     by_new: bool = False
-    """Whether it rises by what new instances, made and closed, leave behind, and not by steps: no alarm."""
+    # Seconds since the beginning, and the value; as many points as a curve needs.
     curve: tuple[tuple[Amount, float], ...]
-    """Seconds since the beginning, and the value; as many points as a curve needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +97,12 @@ class Soak:
 
     seconds: Amount
     env_steps: Count
-    looks: Count
-    """At which everything was read."""
-    cut: Count
-    """Of them, those at the beginning that are not judged."""
-    fresh: Count
-    """Instances that were made anew to be stepped in turns with the first one."""
+    looks: Count  # At which everything was read
+    cut: Count  # Of them, those at the beginning that are not judged
+    fresh: Count  # Instances that were made anew to be stepped in turns with the first one
     trends: tuple[Trend, ...]
-    ended: str = ""
-    """Why it ended before its time; empty where it did not."""
-    enough: bool = True
-    """Whether there were looks enough to say anything."""
+    ended: str = ""  # Why it ended before its time; empty where it did not
+    enough: bool = True  # Whether there were looks enough to say anything
 
     @property
     def alarms(self) -> tuple[Trend, ...]:

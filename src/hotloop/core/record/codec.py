@@ -13,11 +13,8 @@ T = TypeVar("T")
 
 Interval = tuple[float, float]
 
-LARGEST = 2**64
-"""Whole numbers are below it: seeds take 64 bits, and nothing takes more."""
-
-DEEPEST = 32
-"""How far lists and objects may lie in each other."""
+LARGEST = 2**64  # Whole numbers are below it: seeds take 64 bits, and nothing takes more
+DEEPEST = 32  # How far lists and objects may lie in each other
 
 
 class ForeignError(ValueError):
@@ -34,8 +31,7 @@ class AtLeast:
         return f"at least {self.low}"
 
 
-Count = Annotated[int, AtLeast(0)]
-"""How often something happened."""
+Count = Annotated[int, AtLeast(0)]  # How often something happened
 
 Amount = Annotated[float, AtLeast(0)]
 

@@ -11,8 +11,7 @@ from hotloop.core.files import small_text, write_new
 from hotloop.core.record.codec import Count, ForeignError, from_plain, parse
 from hotloop.core.record.record import file_name
 
-ACCEPTED_SUFFIX = ".accepted.json"
-"""What the name of the file ends in; the rest is the run's."""
+ACCEPTED_SUFFIX = ".accepted.json"  # What the name of the file ends in; the rest is the run's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +20,7 @@ class Accepted:
 
     run_id: str
     why: str
-    created: str
-    """ISO 8601, UTC."""
+    created: str  # ISO 8601, UTC
 
 
 def accept(folder: Path, run_id: str, why: str) -> Path:
@@ -45,13 +43,11 @@ def read_accepted(path: Path) -> Accepted:
         raise InputError(f"{path}: no accepted change: {error}") from None
 
 
-FRAMES_SUFFIX = ".frames.json"
-"""What the name of the file ends in; the rest is the tape's."""
+FRAMES_SUFFIX = ".frames.json"  # What the name of the file ends in; the rest is the tape's
 
 FORMAT = "hotloop frames 1"
 
-PICTURE = "data:image/png;base64,"
-"""What a picture begins with: nothing else is ever shown as one."""
+PICTURE = "data:image/png;base64,"  # What a picture begins with: nothing else is ever shown as one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +57,7 @@ class Frame:
     step: Count
     picture: str | None = None
     text: str | None = None
-    note: str | None = None
-    """Why somebody would jump to it."""
+    note: str | None = None  # Why somebody would jump to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ class Limits(TypedDict):
 class Machine(TypedDict):
     """The machine a number was measured on; what could not be found out is None, empty or left out."""
 
-    fingerprint: str
-    """Twelve hex digits that two machines share where their numbers can be compared."""
+    fingerprint: str  # Twelve hex digits that two machines share where their numbers can be compared
     cpu: str
     architecture: NotRequired[str]
     cores: Count | None
@@ -48,19 +47,16 @@ class Project(TypedDict):
 
     commit: str
     dirty: bool
-    root: str
-    """The name of its folder."""
+    root: str  # The name of its folder
+    # Its files that were loaded, each with a hash, by their names within the target's folder.
     sources: NotRequired[dict[str, str]]
-    """Its files that were loaded, each with a hash, by their names within the target's folder."""
 
 
 class Ancestry(TypedDict):
     """Where a commit stands in its project."""
 
-    position: Count
-    """How many commits there are up to it, along first parents."""
-    committed: str
-    """ISO 8601."""
+    position: Count  # How many commits there are up to it, along first parents
+    committed: str  # ISO 8601
     subject: str
 
 
@@ -73,8 +69,7 @@ class Code(TypedDict):
     compiler: str | None
     flags: str | None
     project: NotRequired[Project]
-    ancestry: NotRequired[Ancestry]
-    """Of the own commit, if it was measured as one of several."""
+    ancestry: NotRequired[Ancestry]  # Of the own commit, if it was measured as one of several
 
 
 def own_commit(code: Code) -> tuple[str, bool]:
@@ -87,19 +82,17 @@ def own_commit(code: Code) -> tuple[str, bool]:
 class Described:
     """What was measured."""
 
-    name: str
-    """`grid/toy`, a Gymnasium id or `module:callable`."""
-    world: str | None
-    """None where it is not one of ours."""
+    name: str  # `grid/toy`, a Gymnasium id or `module:callable`
+    world: str | None  # None where it is not one of ours
     impl: str
     device: str
     params: dict[str, Any]
     workload_hash: str
     variant: dict[str, Any]
+    # Those that were given: by them it differs from what its bare name means.
     keys: dict[str, Any] = field(default_factory=dict)
-    """Those that were given: by them it differs from what its bare name means."""
+    # That one env writes in a step for all its agents; None where nobody said.
     observation_bytes: Count | None = None
-    """That one env writes in a step for all its agents; None where nobody said."""
 
     @property
     def words(self) -> str:
@@ -118,18 +111,16 @@ class Work:
     updates: Count = 0
     tokens: Count = 0
     rows: Count = 0
-    runs: Count = 0
-    """Of a whole program, each to its end."""
-    coverage: dict[str, Count] = field(default_factory=dict)
-    """Mechanic to how often it fired."""
+    runs: Count = 0  # Of a whole program, each to its end
+    coverage: dict[str, Count] = field(default_factory=dict)  # Mechanic to how often it fired
 
 
+# What the names of counters begin with that say how a log was written, and not how much was done.
 LOG_COUNTERS = "log."
-"""What the names of counters begin with that say how a log was written, and not how much was done."""
 
 LOST_STEPS, LOG_BYTES = f"{LOG_COUNTERS}lost_steps", f"{LOG_COUNTERS}bytes"
+# Env-steps that are in no log; what its file has grown by, pages written, and how often a run waited.
 LOG_WRITTEN, LOG_WAITS = f"{LOG_COUNTERS}pages", f"{LOG_COUNTERS}waits"
-"""Env-steps that are in no log; what its file has grown by, pages written, and how often a run waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +128,7 @@ class PathRan:
     """Which implementation was asked for and which ran."""
 
     requested: str
-    ran: dict[str, Amount] = field(default_factory=dict)
-    """Implementation to its share of the steps."""
+    ran: dict[str, Amount] = field(default_factory=dict)  # Implementation to its share of the steps
     counters: dict[str, Count] = field(default_factory=dict)
 
 
@@ -147,7 +137,5 @@ class Instructions:
     """Instructions of an env-step, from two runs of different lengths, so that their start-up cancels."""
 
     per_env_step: Amount
-    runs: tuple[tuple[Count, Count], tuple[Count, Count]]
-    """(env-steps, instructions) of each run."""
-    isa: str
-    """The instruction set that the counting machine offered."""
+    runs: tuple[tuple[Count, Count], tuple[Count, Count]]  # (env-steps, instructions) of each run
+    isa: str  # The instruction set that the counting machine offered

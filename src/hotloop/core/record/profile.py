@@ -8,25 +8,19 @@ from hotloop.core.record.codec import Amount, Count, Interval
 from hotloop.core.target import Target
 from hotloop.core.time_tree import How, TimeTree, grow
 
+# Calls that actions were drawn for, calls that were played of them, and how often that came in a row.
 Draw = tuple[Count, Count, Count]
-"""Calls that actions were drawn for, calls that were played of them, and how often that came in a row."""
 
 Repeated = Literal["slow again", "not slow again", "cannot tell"]
 
-WALL = "wall"
-"""From call to return, as the caller sees it."""
+WALL = "wall"  # From call to return, as the caller sees it
+PYTHON = "wall/python"  # What the wall has beyond the step: Python, and the binding to native code
 
-PYTHON = "wall/python"
-"""What the wall has beyond the step: Python, and the binding to native code."""
-
+# What Hotloop itself takes: between the windows of a run, or to read the phases that an env reports.
 INSTRUMENT = "wall/hotloop"
-"""What Hotloop itself takes: between the windows of a run, or to read the phases that an env reports."""
 
-OWN_STEP = "its own step"
-"""The row of a step as the env times it itself."""
-
-STEP = "wall/step"
-"""The whole step inside the batch; its phases are below it."""
+OWN_STEP = "its own step"  # The row of a step as the env times it itself
+STEP = "wall/step"  # The whole step inside the batch; its phases are below it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,26 +43,20 @@ class Spread:
 class SlowStep:
     """One of the slowest step calls."""
 
-    rank: Count
-    """What `--replay-slow` calls it by."""
-    step: Count
-    """The call's number since the reset, from 1: every env's step in a batch."""
-    env: Count | None
-    """The one env that is to blame, where one can be told."""
+    rank: Count  # What `--replay-slow` calls it by
+    step: Count  # The call's number since the reset, from 1: every env's step in a batch
+    env: Count | None  # The one env that is to blame, where one can be told
     seed: Count
     wall_ns: Count
-    phases: dict[str, int]
-    """Path to ns of this call; in the warm-up only the whole."""
-    resets: Count
-    """Episodes that began in it."""
-    gc_ns: Count
-    """Of it that garbage was collected for."""
+    phases: dict[str, int]  # Path to ns of this call; in the warm-up only the whole
+    resets: Count  # Episodes that began in it
+    gc_ns: Count  # Of it that garbage was collected for
     collections: Count
+    # How often the system gave its core to somebody else meanwhile; None where nobody looked.
     put_off: Count | None = None
-    """How often the system gave its core to somebody else meanwhile; None where nobody looked."""
     check_step: Count
+    # What all envs gave back after that step, hashed: a run that comes to the same took the same way.
     check: str
-    """What all envs gave back after that step, hashed: a run that comes to the same took the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,30 +72,21 @@ class Pauses:
 class Slow:
     """What single step calls took, and everything needed to come to one of them again."""
 
-    relative_error: Amount
-    """Of every percentile, at most."""
-    calls: Count
-    """Step calls looked at, those with a reset included."""
-    missed: Count = 0
-    """Spans and marks there was no room for."""
-    typical_ns: Amount | None = None
-    """The median call without a reset."""
+    relative_error: Amount  # Of every percentile, at most
+    calls: Count  # Step calls looked at, those with a reset included
+    missed: Count = 0  # Spans and marks there was no room for
+    typical_ns: Amount | None = None  # The median call without a reset
     typical_reset_ns: Amount | None = None
-    steps: tuple[SlowStep, ...] = ()
-    """The slowest calls in which no episode began."""
-    resets: tuple[SlowStep, ...] = ()
-    """The slowest calls in which one did."""
-    warmup: tuple[SlowStep, ...] = ()
-    """The slowest calls of the warm-up, which nothing else is measured in."""
+    steps: tuple[SlowStep, ...] = ()  # The slowest calls in which no episode began
+    resets: tuple[SlowStep, ...] = ()  # The slowest calls in which one did
+    warmup: tuple[SlowStep, ...] = ()  # The slowest calls of the warm-up, which nothing else is measured in
+    # Phases of those calls; the phases of the others have theirs in the profile's own rows.
     reset_spreads: tuple[Spread, ...] = ()
-    """Phases of those calls; the phases of the others have theirs in the profile's own rows."""
     pauses: Pauses = field(default_factory=Pauses)
     target: str
     given: dict[str, Any]
-    policy: str
-    """As they were given."""
-    draws: tuple[Draw, ...] = ()
-    """How the actions were drawn, from the reset on."""
+    policy: str  # As they were given
+    draws: tuple[Draw, ...] = ()  # How the actions were drawn, from the reset on
 
     @property
     def asked(self) -> Target:
@@ -119,24 +98,16 @@ class Slow:
 class RerunResult:
     """A slow step that was run again."""
 
-    run_id: str
-    """Of the profile it is from."""
+    run_id: str  # Of the profile it is from
     slow: SlowStep
-    typical_ns: Amount
-    """The median step on the way to it, this time."""
-    typical_then_ns: Amount
-    """What a step of its kind took in that profile."""
-    wall_ns: tuple[Count, ...]
-    """Each time it was run."""
+    typical_ns: Amount  # The median step on the way to it, this time
+    typical_then_ns: Amount  # What a step of its kind took in that profile
+    wall_ns: tuple[Count, ...]  # Each time it was run
     gc_ns: tuple[Count, ...]
-    phases: dict[str, int]
-    """Of the run that took the median time."""
-    how: str
-    """How it was run more than once."""
-    same_way: bool | None
-    """Whether the run came to the same state; None where it was not seen."""
-    unlike: tuple[str, ...] = ()
-    """What differs from the profile: machine, code."""
+    phases: dict[str, int]  # Of the run that took the median time
+    how: str  # How it was run more than once
+    same_way: bool | None  # Whether the run came to the same state; None where it was not seen
+    unlike: tuple[str, ...] = ()  # What differs from the profile: machine, code
     outcome: Repeated
 
 
@@ -146,12 +117,9 @@ class Phase(Spread):
 
     total_ns: int
     mean_ns: float
-    share: float
-    """Of the wall time."""
-    cpu_ns: Count | None = None
-    """CPU time of the row's thread; None if not measured."""
-    rounds_ns: tuple[int, ...] = ()
-    """Its time in each round, or window, where that was kept."""
+    share: float  # Of the wall time
+    cpu_ns: Count | None = None  # CPU time of the row's thread; None if not measured
+    rounds_ns: tuple[int, ...] = ()  # Its time in each round, or window, where that was kept
 
     @property
     def worked(self) -> float | None:
@@ -221,8 +189,7 @@ class Table:
     """Rows of raw values; the columns' names end in their units, by which reports draw them."""
 
     title: str
-    columns: tuple[str, ...]
-    """`function`, `calls`, `total_ns`, `peak_bytes`, `share`, ..."""
+    columns: tuple[str, ...]  # `function`, `calls`, `total_ns`, `peak_bytes`, `share`, ..
     rows: tuple[tuple[Any, ...], ...]
 
 
@@ -231,11 +198,10 @@ class Finding:
     """What one probe found in its own pass."""
 
     probe: str
-    facts: dict[str, Any] = field(default_factory=dict)
-    """Single values, named like columns."""
+    facts: dict[str, Any] = field(default_factory=dict)  # Single values, named like columns
     tables: tuple[Table, ...] = ()
+    # Endings of the files beside the record: its own name without `.json`, a dot, and this.
     files: tuple[str, ...] = ()
-    """Endings of the files beside the record: its own name without `.json`, a dot, and this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,12 +211,10 @@ class Looks:
     wall_ns: tuple[Count, ...] = ()
     updates: tuple[Count, ...] = ()
     env_steps: tuple[Count, ...] = ()
-    rss_bytes: tuple[Count, ...] = ()
-    """Memory at the end of each."""
+    rss_bytes: tuple[Count, ...] = ()  # Memory at the end of each
+    # What the loop's thread waited for a core; 0 if the system does not say.
     queued_ns: tuple[Count, ...] = ()
-    """What the loop's thread waited for a core; 0 if the system does not say."""
-    stages: tuple[Count, ...] = ()
-    """The number of the stage that each belongs to; empty if the run is one."""
+    stages: tuple[Count, ...] = ()  # The number of the stage that each belongs to; empty if the run is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,10 +222,8 @@ class Stage:
     """A stretch of a run whose rows and speeds are a population of their own, called a phase of the run."""
 
     name: str
-    is_declared: bool
-    """Whether the loop named it; otherwise it lies between two change points."""
+    is_declared: bool  # Whether the loop named it; otherwise it lies between two change points
     env_steps: Count
     updates: Count
-    phases: tuple[Phase, ...]
-    """The rows of its time; shares are of its own wall."""
+    phases: tuple[Phase, ...]  # The rows of its time; shares are of its own wall
     unaccounted_ns: int

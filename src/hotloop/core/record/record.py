@@ -21,65 +21,48 @@ from hotloop.core.record.sweep import Sweep, Tuning
 
 SCHEMA = 1
 
-METHOD = 2
-"""The version of how things are measured; results of different versions are unlike."""
+METHOD = 2  # The version of how things are measured; results of different versions are unlike
 
 HASH = "content_hash"
 
-LONGEST_NAME = 180
-"""Bytes of a name; file systems take 255, and endings and numbers follow."""
+LONGEST_NAME = 180  # Bytes of a name; file systems take 255, and endings and numbers follow
 
+# The order of a method that measured several commits of one project together.
 IN_TURNS = "in turns with other commits, in shuffled orders"
-"""The order of a method that measured several commits of one project together."""
 
+# Of the first of several commits: the speeds of a second instance, for how much one differs from itself.
 NOISE = "again.env_steps_per_s"
-"""Of the first of several commits: the speeds of a second instance, for how much one differs from itself."""
 
+# Events a second, beyond anything that was ever measured; 0 is where nothing happened.
 SLOWEST, FASTEST = 1e-12, 1e18
-"""Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
 ENV_STEPS_PER_S = "env_steps_per_s"
 
+# The metric that is judged unless a method says otherwise; agent-steps are the same times a constant.
 EPISODES_PER_S = "episodes_per_s"
-"""The metric that is judged unless a method says otherwise; agent-steps are the same times a constant."""
 
+# Of a simulation: episodes, whichever their length, one value per stretch of equally many calls.
 GAMES_PER_S = "games_per_s"
-"""Of a simulation: episodes, whichever their length, one value per stretch of equally many calls."""
 
-RUNS_PER_S = "runs_per_s"
-"""Of whole programs."""
+RUNS_PER_S = "runs_per_s"  # Of whole programs
 
+# The values that say what CPU time each round took over its wall time; 2.0 is two cores busy.
 CPU_SHARE = "cpu_share"
-"""The values that say what CPU time each round took over its wall time; 2.0 is two cores busy."""
 
+# What the names of values begin with that say what episodes came to by a world's own measures.
 OUTCOME = "outcome."
-"""What the names of values begin with that say what episodes came to by a world's own measures."""
 
-RETURN_OF = f"{OUTCOME}return of "
-"""And those that say it of one agent."""
-
-MEAN = "mean."
-"""Before a heading and a label of a world's history: its mean over all steps of each env."""
-
-ENDED = "ended."
-"""Before a reason in words: how many episodes ended for it."""
-
-CONTEST = "contest."
-"""What the names of values begin with that are about games against somebody."""
-
-REASON = f"{CONTEST}ended."
-"""Before a reason in words: how many games ended for it."""
-
-PAIR = f"{CONTEST}pair."
-"""Before two players of a round robin, the hero first: the hero's score of each game."""
-
-ELO = "elo"
-"""The name of the finding that rates the players of a round robin."""
+RETURN_OF = f"{OUTCOME}return of "  # And those that say it of one agent
+MEAN = "mean."  # Before a heading and a label of a world's history: its mean over all steps of each env
+ENDED = "ended."  # Before a reason in words: how many episodes ended for it
+CONTEST = "contest."  # What the names of values begin with that are about games against somebody
+REASON = f"{CONTEST}ended."  # Before a reason in words: how many games ended for it
+PAIR = f"{CONTEST}pair."  # Before two players of a round robin, the hero first: the hero's score of each game
+ELO = "elo"  # The name of the finding that rates the players of a round robin
 
 SPLIT = f"{CONTEST}split."
 WITHIN = "/"
-FORWARD = f"{SPLIT}inference{WITHIN}forward"
-"""Before a part of the time: its nanoseconds."""
+FORWARD = f"{SPLIT}inference{WITHIN}forward"  # Before a part of the time: its nanoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +70,20 @@ class Method:
     """How it was measured."""
 
     rounds: Count
-    iterations: Count
-    """Env-steps in a round; one batch call makes num_envs of them."""
-    warmup: Count
-    """Env-steps before the first round, thrown away."""
+    iterations: Count  # Env-steps in a round; one batch call makes num_envs of them
+    warmup: Count  # Env-steps before the first round, thrown away
     threads: Count
-    order: str
-    """In which the sides of a round were measured; `single` where there was one."""
+    order: str  # In which the sides of a round were measured; `single` where there was one
     clock: str
     policy: str
+    # When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would.
     garbage: str = "between"
-    """When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would."""
     version: int = METHOD
-    headline: str = ENV_STEPS_PER_S
-    """The metric that is judged, more of it being better."""
+    headline: str = ENV_STEPS_PER_S  # The metric that is judged, more of it being better
+    # Of the timed turns, drawn anew for every run; None where they had the seed of the target.
     timing_seed: Count | None = None
-    """Of the timed turns, drawn anew for every run; None where they had the seed of the target."""
+    # Number of steps to a hash of all that a short play of so many showed; None if it cannot be repeated.
     digest: dict[str, str] | None = None
-    """Number of steps to a hash of all that a short play of so many showed; None if it cannot be repeated."""
 
     @property
     def unit(self) -> str:
@@ -123,10 +102,8 @@ class Metric:
 
     median: float
     mean: float
-    cv: Amount | None
-    """Sample standard deviation over mean; None where that is undefined."""
-    ci95: Interval | None
-    """Of the median; None where the rounds are too few."""
+    cv: Amount | None  # Sample standard deviation over mean; None where that is undefined
+    ci95: Interval | None  # Of the median; None where the rounds are too few
     min: float
     max: float
 
@@ -137,16 +114,13 @@ class Resources:
 
     rss_peak_bytes: Count | None = None
     rss_mean_bytes: Count | None = None
-    rss_slope: float | None = None
-    """Bytes a second."""
+    rss_slope: float | None = None  # Bytes a second
+    # Nanoseconds since the pass began, and bytes then; as many points as a curve needs.
     rss_over_time: tuple[tuple[Count, Count], ...] = ()
-    """Nanoseconds since the pass began, and bytes then; as many points as a curve needs."""
-    cpu_share: Amount | None = None
-    """CPU time over wall time; 2.0 is two cores busy."""
+    cpu_share: Amount | None = None  # CPU time over wall time; 2.0 is two cores busy
+    # Time that its threads could have run and had no core, over wall time; None where nobody looked.
     ready_share: Amount | None = None
-    """Time that its threads could have run and had no core, over wall time; None where nobody looked."""
-    pauses: Pauses | None = None
-    """Garbage collection in the whole run; None where nobody looked."""
+    pauses: Pauses | None = None  # Garbage collection in the whole run; None where nobody looked
     gpu: dict[str, Any] | None = None
 
 
@@ -155,8 +129,7 @@ class Goal:
     """The speed that was asked for, and how far it is."""
 
     env_steps_per_s: Amount
-    floor: Amount | None
-    """The lower bound of the speed's interval: what this machine can be relied on for."""
+    floor: Amount | None  # The lower bound of the speed's interval: what this machine can be relied on for
     enforced: bool
     met: bool
 
@@ -167,36 +140,28 @@ class Record:
 
     schema: int = SCHEMA
     run_id: str
-    kind: str
-    """The command that made it: bench, profile, compare, ..."""
-    created: str
-    """ISO 8601, UTC."""
+    kind: str  # The command that made it: bench, profile, compare, ..
+    created: str  # ISO 8601, UTC
     label: str | None = None
-    partial: bool = False
-    """Interrupted before its last round."""
+    partial: bool = False  # Interrupted before its last round
     target: Described
     machine: Machine
     code: Code
     method: Method
     work: Work
     path: PathRan
-    values: dict[str, tuple[float, ...]]
-    """Metric to one raw value a round."""
+    values: dict[str, tuple[float, ...]]  # Metric to one raw value a round
     metrics: dict[str, Metric] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
     unaccounted_ns: int | None = None
-    looks: Looks | None = None
-    """Of a loop or a training: speed and memory from update to update."""
-    stages: tuple[Stage, ...] = ()
-    """The phases of a run that has several; empty if it is one population."""
+    looks: Looks | None = None  # Of a loop or a training: speed and memory from update to update
+    stages: tuple[Stage, ...] = ()  # The phases of a run that has several; empty if it is one population
     overhead: Overhead | None = None
     validation: Validation | None = None
-    statistical: Statistical | None = None
-    """Of a validation by distributions."""
+    statistical: Statistical | None = None  # Of a validation by distributions
     resources: Resources | None = None
     goal: Goal | None = None
-    held: BudgetResult | None = None
-    """The budget that it was measured for."""
+    held: BudgetResult | None = None  # The budget that it was measured for
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
     slow: Slow | None = None
@@ -204,8 +169,7 @@ class Record:
     sweep: Sweep | None = None
     soak: Soak | None = None
     tuning: Tuning | None = None
-    findings: tuple[Finding, ...] = ()
-    """What probes found, each in a pass of its own."""
+    findings: tuple[Finding, ...] = ()  # What probes found, each in a pass of its own
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0
@@ -338,16 +302,12 @@ class Ran:
     """One item of a suite."""
 
     do: str
-    target: str
-    """As it would be typed."""
+    target: str  # As it would be typed
     against: str | None = None
     record: Record | None = None
-    refused: str = ""
-    """Why there is no record."""
-    code: ExitCode = ExitCode.FINE
-    """What it says to the shell."""
-    kept: bool = False
-    """Whether it was measured before, by the run that this one goes on with."""
+    refused: str = ""  # Why there is no record
+    code: ExitCode = ExitCode.FINE  # What it says to the shell
+    kept: bool = False  # Whether it was measured before, by the run that this one goes on with
 
     def plain(self) -> Mapping[str, Any]:
         return {
@@ -367,8 +327,7 @@ class SuiteRan:
     name: str
     created: str
     items: tuple[Ran, ...]
-    asked: int
-    """How many there are in the suite; fewer were run where it was interrupted."""
+    asked: int  # How many there are in the suite; fewer were run where it was interrupted
     interrupted: bool = False
 
     @property

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Frame = tuple[str, str, int]
-"""Function, file and line."""
+Frame = tuple[str, str, int]  # Function, file and line
 
-Stack = tuple[Frame, ...]
-"""From the outermost caller inwards."""
+Stack = tuple[Frame, ...]  # From the outermost caller inwards
 
+# What functions without a name are called; one function may define several.
 ANONYMOUS = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
-"""What functions without a name are called; one function may define several."""
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -23,13 +21,11 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 class Function:
     """What a function took, in whatever unit its stacks have."""
 
-    frame: Frame
-    """At its hottest line."""
+    frame: Frame  # At its hottest line
     own: float
-    total: float
-    """With all that it called."""
+    total: float  # With all that it called
+    # The part of that in which it worked and did not wait, where that is known.
     total_cpu: float | None = None
-    """The part of that in which it worked and did not wait, where that is known."""
 
     @property
     def place(self) -> str:

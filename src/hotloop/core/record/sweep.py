@@ -6,45 +6,33 @@ from typing import Literal
 
 from hotloop.core.record.codec import Amount, Count
 
+# By which a cost grows with a size; a power has an exponent of its own, unknown says that none is known.
 Law = Literal["constant", "log", "linear", "n log n", "quadratic", "power", "unknown"]
-"""By which a cost grows with a size; a power has an exponent of its own, unknown says that none is known."""
 
-STEP_NS = "ns_per_env_step"
-"""The cost of an env-step: of a point its median in each repeat."""
+STEP_NS = "ns_per_env_step"  # The cost of an env-step: of a point its median in each repeat
+RUN_NS = "ns_per_run"  # Of a whole run of so many steps from its reset on, where steps are the axis
+RSS = "rss_bytes"  # What making it and playing it added to the memory of the process
+PHASE = "phase."  # Before the name of a phase: its ns of an env-step
 
-RUN_NS = "ns_per_run"
-"""Of a whole run of so many steps from its reset on, where steps are the axis."""
-
-RSS = "rss_bytes"
-"""What making it and playing it added to the memory of the process."""
-
-PHASE = "phase."
-"""Before the name of a phase: its ns of an env-step."""
-
+# The cost of an env-step in the passes that time functions of the user's code: their shares are of it.
 TIMED_NS = "timed_ns_per_env_step"
-"""The cost of an env-step in the passes that time functions of the user's code: their shares are of it."""
 
-ELSE = "everything else"
-"""The phase of all that no named function takes of a step."""
+ELSE = "everything else"  # The phase of all that no named function takes of a step
 
 CPU_NS = "cpu_ns_per_env_step"
 
 AGENT_SPEED = "agent_steps_per_s"
 
-THREADS = "threads"
-"""The axis whose efficiency is told."""
+THREADS = "threads"  # The axis whose efficiency is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One place on the axes."""
 
-    at: dict[str, str]
-    """Axis to value, as typed."""
-    values: dict[str, tuple[float, ...]]
-    """Metric to one value a repeat."""
-    env_steps: Count
-    """That were measured in every repeat."""
+    at: dict[str, str]  # Axis to value, as typed
+    values: dict[str, tuple[float, ...]]  # Metric to one value a repeat
+    env_steps: Count  # That were measured in every repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +40,15 @@ class Growth:
     """The law by which something grows along an axis."""
 
     axis: str
-    at: dict[str, str]
-    """The other axes' values."""
+    at: dict[str, str]  # The other axes' values
     metric: str
     law: Law
     exponent: float
     low: float
-    high: float
-    """The exponent's 95% interval."""
+    high: float  # The exponent's 95% interval
     constant: float
     factor: float
-    also: tuple[Law, ...] = ()
-    """Laws that the same values allow."""
+    also: tuple[Law, ...] = ()  # Laws that the same values allow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +57,11 @@ class Crossing:
 
     axis: str
     at: dict[str, str]
-    riser: str
-    """The phase that costs more from there on."""
+    riser: str  # The phase that costs more from there on
     fallen: str
     size: Amount
     low: Amount
-    high: Amount
-    """The two sizes that were measured, between which it is."""
+    high: Amount  # The two sizes that were measured, between which it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +80,11 @@ class Efficiency:
     at: dict[str, str]
     threads: Count
     speedup: Amount
+    # CPU time of an env-step over that with one thread: what shared memory and waiting awake cost.
     work: Amount
-    """CPU time of an env-step over that with one thread: what shared memory and waiting awake cost."""
-    idle: Amount
-    """Share of the threads' time in which they had nothing to do."""
-    serial: float
-    """The part that would have to be serial for this speed-up (Karp and Flatt)."""
-    bound: str
-    """What keeps it from being faster, in words."""
+    idle: Amount  # Share of the threads' time in which they had nothing to do
+    serial: float  # The part that would have to be serial for this speed-up (Karp and Flatt)
+    bound: str  # What keeps it from being faster, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,34 +111,28 @@ class Sweep:
 
 Learning = Literal["worse", "as well", "better", "cannot tell"]
 
-LEARNING_BAND = 0.05
-"""Of what the present settings learn, that others may learn less and still learn as well."""
+LEARNING_BAND = 0.05  # Of what the present settings learn, that others may learn less and still learn as well
 
+# What a line to paste begins with: of a training, and of envs alone.
 TRAIN, BENCH = "hotloop train", "hotloop bench"
-"""What a line to paste begins with: of a training, and of envs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
     """One combination of settings."""
 
-    at: dict[str, str]
-    """Axis to value."""
-    speeds: tuple[Amount, ...]
-    """Env-steps a second, one a round, of all rungs that it was in."""
+    at: dict[str, str]  # Axis to value
+    speeds: tuple[Amount, ...]  # Env-steps a second, one a round, of all rungs that it was in
     median: Amount
     low: Amount | None
-    high: Amount | None
-    """Of the median; None where the rounds are too few."""
-    rungs: Count
-    """How far it came: each rung keeps half."""
+    high: Amount | None  # Of the median; None where the rounds are too few
+    rungs: Count  # How far it came: each rung keeps half
     rss_bytes: Amount
-    latency_ns: Amount
-    """Of one update of a training, or of one call of a batch."""
+    latency_ns: Amount  # Of one update of a training, or of one call of a batch
+    # The ns of an env-step in each function that the user named.
     parts: dict[str, Amount] = field(default_factory=dict)
-    """The ns of an env-step in each function that the user named."""
+    # Whether no other is better in one of speed, memory and latency, and as good in the others.
     best: bool = False
-    """Whether no other is better in one of speed, memory and latency, and as good in the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +141,12 @@ class LearningCheck:
 
     env_steps: Count
     present: tuple[float, ...]
-    winner: tuple[float, ...]
-    """The mean return of each seed."""
-    difference: float
-    """Winner less present, the mean over the seeds."""
+    winner: tuple[float, ...]  # The mean return of each seed
+    difference: float  # Winner less present, the mean over the seeds
     low: float
-    high: float
-    """Its 95% interval."""
+    high: float  # Its 95% interval
+    # The mean return of each seed before anything was learnt; empty in records that do not know it.
     untrained: tuple[float, ...] = ()
-    """The mean return of each seed before anything was learnt; empty in records that do not know it."""
     band: Amount = LEARNING_BAND
 
     @property
@@ -206,18 +177,15 @@ class Tuning:
     """All of it."""
 
     axes: dict[str, tuple[str, ...]]
-    present: str
-    """The settings that it began with, as typed."""
+    present: str  # The settings that it began with, as typed
     tried: tuple[Tried, ...]
     skipped: tuple[Refused, ...]
-    winner: dict[str, str]
-    """Axis to value."""
-    words: str
-    """The winner's line to paste."""
+    winner: dict[str, str]  # Axis to value
+    words: str  # The winner's line to paste
+    # Whether the present settings stay: in turns with them the winner was slower, or it learns less.
     kept: bool
-    """Whether the present settings stay: in turns with them the winner was slower, or it learns less."""
+    # Env-steps a second that this machine can be relied on for, with the settings that are recommended.
     floor: Amount | None = None
-    """Env-steps a second that this machine can be relied on for, with the settings that are recommended."""
     learnt: LearningCheck | None = None
 
     @property

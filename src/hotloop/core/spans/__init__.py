@@ -37,20 +37,17 @@ from hotloop.core.clock import now_ns
 from hotloop.core.spans.python import Boundary, Raw, Relay
 from hotloop.core.time_tree import TimeTree, merge
 
+# A region by name: a context manager and a decorator, one shared object for each name.
+#
+# With `device=True` also timed by events on torch's stream, where torch works on a GPU: see `device_tree`.
 span = engine.span
-"""A region by name: a context manager and a decorator, one shared object for each name.
 
-With `device=True` also timed by events on torch's stream, where torch works on a GPU: see `device_tree`.
-"""
-
+# Charge the time since the last mark in the innermost open span, or since that span began, to a name.
 mark = engine.mark
-"""Charge the time since the last mark in the innermost open span, or since that span began, to a name."""
 
-Marks = engine.Marks
-"""Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
+Marks = engine.Marks  # Chained marks: `Marks(names)`, `start()`, `mark(slot)`
 
-opened = engine.opened
-"""The names of the spans this thread is in, from the outermost inwards."""
+opened = engine.opened  # The names of the spans this thread is in, from the outermost inwards
 
 
 def enable(*, cpu: bool = False) -> None:
@@ -66,47 +63,37 @@ def enable(*, cpu: bool = False) -> None:
     engine.enable(cpu=cpu)
 
 
-disable = engine.disable
-"""Stop the clock; the tree stays to be read."""
+disable = engine.disable  # Stop the clock; the tree stays to be read
 
-enabled = engine.enabled
-"""Whether spans are being timed."""
+enabled = engine.enabled  # Whether spans are being timed
 
-clocked = engine.clocked
-"""Whether spans read the CPU clock of their thread."""
+clocked = engine.clocked  # Whether spans read the CPU clock of their thread
 
-keep = engine.keep
-"""Make a log with room for so many spans and marks, which enabling empties; 0 is none."""
+keep = engine.keep  # Make a log with room for so many spans and marks, which enabling empties; 0 is none
 
-lap = engine.lap
-"""Log one turn of a loop: the time since the last lap, with a number of the caller's."""
+lap = engine.lap  # Log one turn of a loop: the time since the last lap, with a number of the caller's
 
+# Log how often this thread was put off its core since the last glance or lap, where that is long ago.
 glance = engine.glance
-"""Log how often this thread was put off its core since the last glance or lap, where that is long ago."""
 
+# What was logged: ([(thread, parent, name)], int64 rows of (place, begin, end, own), how many were missed).
+#
+# A place of -1 is a lap, of -2 a stretch in which the thread was put off its core. `own` is the time of a
+# span, of a mark what it was charged, of a lap its number, of a stretch off the core how often. Begin and end
+# are in ticks.
 take = engine.take
-"""What was logged: ([(thread, parent, name)], int64 rows of (place, begin, end, own), how many were missed).
 
-A place of -1 is a lap, of -2 a stretch in which the thread was put off its core. `own` is the time of a span,
-of a mark what it was charged, of a lap its number, of a stretch off the core how often.
-Begin and end are in ticks.
-"""
+moment = engine.moment  # Ticks and nanoseconds of one moment; two of them make a time line of ticks
 
-moment = engine.moment
-"""Ticks and nanoseconds of one moment; two of them make a time line of ticks."""
+RATE_WHOLE = 1_000  # Calls a second from which on a fraction says nothing
+MARKS = 2_000  # Made in a row to see what one costs
 
-RATE_WHOLE = 1_000
-"""Calls a second from which on a fraction says nothing."""
-
-MARKS = 2_000
-"""Made in a row to see what one costs."""
-
+# Whether the compiled spans are in use; the Python ones cost a few times as much.
 NATIVE = engine.__name__.endswith("_spans")
-"""Whether the compiled spans are in use; the Python ones cost a few times as much."""
 
 
+# Who is told of boundaries: whoever delays a part, and whoever watches.
 _told: dict[str, Boundary | None] = {"first": None, "then": None}
-"""Who is told of boundaries: whoever delays a part, and whoever watches."""
 
 
 def watch(boundary: Boundary | None, /) -> None:
@@ -222,11 +209,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=start_anew)
 
 
+# After the name of a row whose time is a GPU's: it stands beside the host's, not in it.
 ON_GPU = "(on the GPU)"
-"""After the name of a row whose time is a GPU's: it stands beside the host's, not in it."""
 
+# Names a folder, as an environment variable: a program that uses spans writes its tree there.
 FILE = "HOTLOOP_SPANS"
-"""Names a folder, as an environment variable: a program that uses spans writes its tree there."""
 
 
 def write_at_exit(folder: str) -> None:

@@ -21,8 +21,8 @@ P = ParamSpec("P")
 
 R = TypeVar("R")
 
+# Pairs of events that wait to be read; from there on those that the device has passed are read.
 MOST_WAITING = 4_096
-"""Pairs of events that wait to be read; from there on those that the device has passed are read."""
 
 
 class DeviceSpan:

@@ -13,17 +13,14 @@ P = ParamSpec("P")
 
 R = TypeVar("R")
 
+# Name, calls, total_ns, cpu_ns where it is known, and the rows below, of one thread.
 Raw = tuple[str, int, int, int | None, tuple[Any, ...]]
-"""Name, calls, total_ns, cpu_ns where it is known, and the rows below, of one thread."""
 
+# Thread, number of the parent (-1 for the outermost) and name, of one path of a tree.
 Place = tuple[int, int, str]
-"""Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
 
-LAP, OFF = -1, -2
-"""The places of a lap, and of a stretch in which the thread was put off its core."""
-
-LONG_NS = 30_000
-"""Who was put off its core was away for longer."""
+LAP, OFF = -1, -2  # The places of a lap, and of a stretch in which the thread was put off its core
+LONG_NS = 30_000  # Who was put off its core was away for longer
 
 RUSAGE = hasattr(resource, "RUSAGE_THREAD")
 

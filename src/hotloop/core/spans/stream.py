@@ -11,11 +11,10 @@ from typing import Any, Protocol
 
 from hotloop.core.time_tree import TimeTree
 
-Path = tuple[str, ...]
-"""Names of regions from the outermost inwards."""
+Path = tuple[str, ...]  # Names of regions from the outermost inwards
 
+# Of a window that wait to be read; from there on they are read as soon as the device allows.
 MOST_PIECES = 65_536
-"""Of a window that wait to be read; from there on they are read as soon as the device allows."""
 
 
 class Event(Protocol):

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-MAIN = 0
-"""The track of the thread that plays."""
+MAIN = 0  # The track of the thread that plays
 
 
 class Slice(NamedTuple):
@@ -23,10 +22,7 @@ class Slice(NamedTuple):
 class Trace:
     """Sampled steps, on the clock of `now_ns`."""
 
-    tracks: Mapping[int, str]
-    """What each is called."""
-    slices: tuple[Slice, ...]
-    """By track and time, parents before what is inside them."""
-    slow: Mapping[int, int]
-    """The rank of a slow step to when it began."""
+    tracks: Mapping[int, str]  # What each is called
+    slices: tuple[Slice, ...]  # By track and time, parents before what is inside them
+    slow: Mapping[int, int]  # The rank of a slow step to when it began
     about: Mapping[str, Any]

@@ -19,8 +19,7 @@ from hotloop.envs.adapters import views
 from hotloop.envs.adapters.views import EpisodeSeeds
 from hotloop.envs.batch import Batch, OrderError
 
-MAX_BIRTHS = 1_000
-"""Default per episode if agents come and go: PettingZoo wants all names beforehand."""
+MAX_BIRTHS = 1_000  # Default per episode if agents come and go: PettingZoo wants all names beforehand
 
 
 class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]

@@ -32,12 +32,12 @@ def id_of(preset: PresetTarget) -> str:
     return f"hotloop/{preset.world.name}-{preset.preset.replace('_', '-')}-v{VERSION}"
 
 
+# The name of a library's interface to its package, and to our class of it.
 APIS = {
     "gymnasium": ("gymnasium", "hotloop.envs.adapters.gymnasium", "HotloopVectorEnv"),
     "sb3": ("stable_baselines3", "hotloop.envs.adapters.sb3", "HotloopVecEnv"),
     "puffer": ("numpy", "hotloop.envs.adapters.pufferlib", "PufferRows"),
 }
-"""The name of a library's interface to its package, and to our class of it."""
 
 
 def make_vec(target: str, /, *, num_envs: int = 1, api: str = "gymnasium", **given: Any) -> Any:

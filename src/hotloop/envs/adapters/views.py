@@ -18,10 +18,9 @@ RENDER_MODES = ("rgb_array", "ansi")
 
 RENDER_FPS = 10
 
-Seen = NDArray[Any] | dict[str, NDArray[Any]]
-"""One array, or one for each part of a row."""
+Seen = NDArray[Any] | dict[str, NDArray[Any]]  # One array, or one for each part of a row
+# Keys of a batch that the library's own arguments decide.
 OURS = ("num_envs", "autoreset", "seed", "render_mode")
-"""Keys of a batch that the library's own arguments decide."""
 
 
 def open_batch(

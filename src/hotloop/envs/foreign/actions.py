@@ -10,8 +10,8 @@ from hotloop.core.errors import InputError
 from hotloop.envs.foreign.inside import attribute, has
 from hotloop.envs.subject import PlainActions
 
+# From a generator and a number of calls to an action for each.
 Sample = Callable[[np.random.Generator, int], list[Any]]
-"""From a generator and a number of calls to an action for each."""
 
 EXPECTED = "expected an action_space to sample or num_actions; or say who plays with --policy module:callable"
 
@@ -52,11 +52,10 @@ def sampled(space: Any, random: np.random.Generator, calls: int) -> list[Any]:
     return [space.sample() for _ in range(calls)]
 
 
+# The key of infos and observations, as Gymnasium and PettingZoo have it; the method of sb3-contrib.
 MASK, METHOD = "action_mask", "action_masks"
-"""The key of infos and observations, as Gymnasium and PettingZoo have it; the method of sb3-contrib."""
 
-GOLDEN = 0.6180339887498949
-"""From the chance of one part of an action to that of the next."""
+GOLDEN = 0.6180339887498949  # From the chance of one part of an action to that of the next
 
 
 class Pick(NamedTuple):
@@ -66,8 +65,7 @@ class Pick(NamedTuple):
     """
 
     drawn: Any
-    chance: Any
-    """From 0 to 1; an array where several act."""
+    chance: Any  # From 0 to 1; an array where several act
 
 
 def picks(random: np.random.Generator, drawn: Sequence[Any], rows: int | None = None) -> list[Pick]:

@@ -27,21 +27,18 @@ from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.subject import close_env, first_of, second_of, seeded
 from hotloop.envs.foreign.vector import SAME_STEP, autoreset_of, single_space
 
+# One after another; in threads, for envs that let go of the interpreter; in processes of their own.
 SYNC, THREADS, PROCESSES = VECTORS = ("sync", "threads", "async")
-"""One after another; in threads, for envs that let go of the interpreter; in processes of their own."""
 
 STEP, BEGIN, END = b"s", b"b", b"e"
 
 DONE = b""
 
-CLOSE_S = 5.0
-"""What a process gets to close its envs before it is ended."""
+CLOSE_S = 5.0  # What a process gets to close its envs before it is ended
 
-Make = Callable[[], Any]
-"""Makes one env."""
+Make = Callable[[], Any]  # Makes one env
 
-Begun = Sequence[tuple[int, int | None]]
-"""Envs, and the seed that each begins an episode with."""
+Begun = Sequence[tuple[int, int | None]]  # Envs, and the seed that each begins an episode with
 
 
 class Crew(Protocol):
@@ -247,8 +244,8 @@ def room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return np.frombuffer(memory, kind, count).reshape(shape)
 
 
+# Where a batch of Gymnasium's kind says what an env showed at the end of its episode.
 LAST_SEEN = ("final_obs", "final_observation")
-"""Where a batch of Gymnasium's kind says what an env showed at the end of its episode."""
 
 
 def counts_envs(env: Any) -> bool:

@@ -131,10 +131,8 @@ def observation_reader(name: str, space: Any) -> Reader:
 class ActionReader:
     """From a row of a policy's actions to what an env's step takes."""
 
-    outputs: int
-    """Of a policy over these actions."""
-    acts: Acts | None
-    """None is one numbered action."""
+    outputs: int  # Of a policy over these actions
+    acts: Acts | None  # None is one numbered action
     shape: tuple[int, ...] = ()
     start: Any = 0
     dtype: Any = np.int64
@@ -175,8 +173,7 @@ TRAINABLE = (
     "hotloop train takes envs of Gymnasium, one agent each, batches of them, and parallel envs of PettingZoo"
 )
 
-Arrays = Mapping[str, NDArray[Any]]
-"""By name, each [num_envs, ...]."""
+Arrays = Mapping[str, NDArray[Any]]  # By name, each [num_envs, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,10 +183,8 @@ class Form:
     name: str
     reader: Reader
     doing: ActionReader
-    agents: tuple[str, ...] = ()
-    """Names of those who act, of a parallel env."""
-    masked: bool = False
-    """Whether they say what is legal."""
+    agents: tuple[str, ...] = ()  # Names of those who act, of a parallel env
+    masked: bool = False  # Whether they say what is legal
 
     @property
     def layout(self) -> Layout:

@@ -21,12 +21,10 @@ KEPT = (staticmethod, classmethod)
 class Function:
     """One function and where it is kept."""
 
-    name: str
-    """As it was asked for; its row in the tree."""
+    name: str  # As it was asked for; its row in the tree
     owner: Any
     attribute: str
-    kept: Any
-    """What the owner itself holds under that name."""
+    kept: Any  # What the owner itself holds under that name
 
     @property
     def rows(self) -> tuple[str, str]:

@@ -17,11 +17,11 @@ ENV_RESET = "env.reset"
 
 OBSERVE = "observation encoding"
 
+# What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do.
 BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
-"""What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do."""
 
+# What environments call the method that encodes what an agent sees.
 ENCODERS = ("_get_obs", "_get_observation", "_observe", "observe", "get_time_step")
-"""What environments call the method that encodes what an agent sees."""
 
 
 def is_a(env: object, module: str, name: str) -> bool:
@@ -132,11 +132,10 @@ def below(env: object, inner: object) -> Iterator[object]:
             yield env
 
 
-BROKEN = BaseException
-"""What the user's code may raise; `raised` leaves Ctrl-C as it is."""
+BROKEN = BaseException  # What the user's code may raise; `raised` leaves Ctrl-C as it is
 
+# What helps with an async env.
 WAITS = "give an env whose reset() and step() return when they are done, as asyncio.Runner().run(...) does"
-"""What helps with an async env."""
 
 
 def awaitable_error(what: str, given: Any) -> InputError:
@@ -146,8 +145,8 @@ def awaitable_error(what: str, given: Any) -> InputError:
     return InputError(f"{what} a {type(given).__name__}: {WAITS}")
 
 
+# Words of an env that refuses an action.
 REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
-"""Words of an env that refuses an action."""
 
 REMEDY = (
     'if it refuses actions that are not legal now, have it say which are: info["action_mask"], '

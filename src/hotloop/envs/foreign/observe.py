@@ -23,20 +23,15 @@ from hotloop.envs.foreign.inside import attribute
 from hotloop.envs.foreign.outputs import is_number
 from hotloop.envs.subject import Subject
 
-LISTS = ("agents",)
-"""Properties that are looked at too: where models keep what lives in them."""
+LISTS = ("agents",)  # Properties that are looked at too: where models keep what lives in them
+OUTPUTS = "outputs"  # A method by which a model declares what it shows: a mapping of names to values
+NOTHING: dict[str, Any] = {}  # What is shown of a value that cannot be compared, or that was shown before
 
-OUTPUTS = "outputs"
-"""A method by which a model declares what it shows: a mapping of names to values."""
-
-NOTHING: dict[str, Any] = {}
-"""What is shown of a value that cannot be compared, or that was shown before."""
-
+# What has been looked into, by its id; each thing once, since animals know their worlds and neighbours.
 Known = dict[int, object]
-"""What has been looked into, by its id; each thing once, since animals know their worlds and neighbours."""
 
+# What has no attributes that are columns.
 PLAIN = (list, tuple, Mapping, set, frozenset, np.ndarray, ModuleType, type)
-"""What has no attributes that are columns."""
 
 
 def state_of(model: object) -> dict[str, Any]:
@@ -162,8 +157,7 @@ def of_list(parts: list[Any], known: Known) -> Any:
 
 EXAMINED_STEPS = 16
 
-BOX_NS = 200_000_000
-"""A slow env is looked at for as long as this."""
+BOX_NS = 200_000_000  # A slow env is looked at for as long as this
 
 
 def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:

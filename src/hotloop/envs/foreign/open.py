@@ -36,13 +36,12 @@ from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 
+# How several envs of one id are run: one after another, in workers, or by the vector env of its makers.
 MODES = ("sync", "async", "own")
-"""How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
 
 PROFILING = "HOTLOOP_PROFILING"
 
-PARALLEL = "pettingzoo parallel"
-"""The interface whose agents have names."""
+PARALLEL = "pettingzoo parallel"  # The interface whose agents have names
 
 REGISTER = "; if a package registers it, name that too: gym:package:ID"
 
@@ -58,17 +57,13 @@ class OpenRequest:
     """What was asked for: the target, the keys of its makers, and ours."""
 
     target: Target
-    arguments: dict[str, object]
-    """The keys of its makers."""
+    arguments: dict[str, object]  # The keys of its makers
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
-    reseed: bool = False
-    """Whether every episode is given a seed."""
-    looks: Callable[[Any], Any] | None = None
-    """From the env to what reports its phases."""
-    again: Callable[[], Any] | None = None
-    """Makes another, where that is how an episode begins."""
+    reseed: bool = False  # Whether every episode is given a seed
+    looks: Callable[[Any], Any] | None = None  # From the env to what reports its phases
+    again: Callable[[], Any] | None = None  # Makes another, where that is how an episode begins
 
 
 def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subject:
@@ -187,8 +182,8 @@ def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
     return known(callables.call(name, arguments, number))
 
 
+# What Gymnasium's vector envs ask of an env.
 OF_WORKERS = ("metadata", "observation_space", "action_space", "render_mode")
-"""What Gymnasium's vector envs ask of an env."""
 
 
 def made_for_workers(name: str, arguments: dict[str, object], number: int) -> Any:
@@ -230,8 +225,8 @@ def gym(name: str, order: OpenRequest) -> Any:
     return made(order.target.name, lambda: in_processes(make))
 
 
+# The first word of an id to the package that registers it, where the two are not called alike.
 REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
-"""The first word of an id to the package that registers it, where the two are not called alike."""
 
 
 def registered(name: str, gymnasium: Any) -> None:
@@ -400,8 +395,8 @@ def known(env: Any) -> Any:
         ) from error
 
 
+# Its name, the adapter for it, envs and agents of each.
 Interface = tuple[str, type[ForeignSubject], int, int]
-"""Its name, the adapter for it, envs and agents of each."""
 
 
 def interface(env: Any, target: str) -> Interface:

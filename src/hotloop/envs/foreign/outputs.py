@@ -22,45 +22,39 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 
+# Packages whose arrays hold their values; JAX and torch are waited for inside the timed turn.
 LIBRARIES = frozenset({"numpy", "torch", "torchvision", "jax", "jaxlib", "tensordict", "pandas"})
-"""Packages whose arrays hold their values; JAX and torch are waited for inside the timed turn."""
 
+# How NumPy reads an object that is no array.
 ARRAY_PROTOCOL = frozenset({"__array__", "__array_interface__", "__array_struct__", "__buffer__"})
-"""How NumPy reads an object that is no array."""
 
+# Methods of arrays, numbers and containers that could compute a value for their reader.
 READS = ARRAY_PROTOCOL | {
     *("__getattribute__", "__class__", "__iter__", "__len__", "__getitem__", "__reversed__", "__contains__"),
     *("__float__", "__int__", "__index__", "__bool__", "__complex__"),
     *("keys", "values", "items", "get", "dtype", "shape", "ndim", "size", "tolist", "tobytes", "copy"),
 }
-"""Methods of arrays, numbers and containers that could compute a value for their reader."""
 
+# How a subclass of a tensor of torch could compute a value for its reader, beside `READS`.
 TORCH_PROTOCOL = frozenset({"__torch_function__", "__torch_dispatch__", "numpy", "cpu", "detach", "to"})
-"""How a subclass of a tensor of torch could compute a value for its reader, beside `READS`."""
 
 ABSENT = object()
 
+# Outputs in which an object of an unknown class is refused; infos leave it out of the comparison.
 DECLARED = frozenset({"observations", "rewards", "terminals", "truncations", "next_observations"})
-"""Outputs in which an object of an unknown class is refused; infos leave it out of the comparison."""
 
-DEEPEST = 32
-"""Levels of containers within containers that are checked."""
-
-HEAP_TYPE = 1 << 9
-"""CPython's flag of classes that were made while a program ran."""
+DEEPEST = 32  # Levels of containers within containers that are checked
+HEAP_TYPE = 1 << 9  # CPython's flag of classes that were made while a program ran
 
 
 class Kind(Enum):
     """How the values of a class are read."""
 
-    VALUE = auto()
-    """As a whole: a number, a text, an array."""
+    VALUE = auto()  # As a whole: a number, a text, an array
     SEQUENCE = auto()
     MAPPING = auto()
-    FIELDS = auto()
-    """By attributes, as those of a dataclass."""
-    LAZY = auto()
-    """By code of its own that may compute them."""
+    FIELDS = auto()  # By attributes, as those of a dataclass
+    LAZY = auto()  # By code of its own that may compute them
     UNKNOWN = auto()
 
 
@@ -73,8 +67,7 @@ CONTAINERS: tuple[tuple[tuple[type, ...], Kind], ...] = (
 VALUES = (type(None), Number, str, bytes, bytearray, Enum, np.generic, np.ndarray, range, date, timedelta)
 
 
-KINDS: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
-"""Of the classes that were looked at."""
+KINDS: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()  # Of the classes that were looked at
 
 
 def kind_of(cls: type) -> Kind:
@@ -201,8 +194,8 @@ def refused(name: str, cls: type, kind: Kind) -> InputError:
     )
 
 
+# What the text of an object has in it that says nothing about itself.
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What the text of an object has in it that says nothing about itself."""
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:

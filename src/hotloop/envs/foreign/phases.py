@@ -25,11 +25,9 @@ TOTALS, TIMING, COUNTERS = "phase_totals", "step_timing", "counters"
 
 SUFFIX, WHOLE = "_ns", "step"
 
-WHOLES = ("step", "total")
-"""Names of the whole of a step, beside those of its phases."""
+WHOLES = ("step", "total")  # Names of the whole of a step, beside those of its phases
 
-Looks = Callable[[Any], Any]
-"""From an env to what reports of it."""
+Looks = Callable[[Any], Any]  # From an env to what reports of it
 
 
 class Reported:
@@ -84,8 +82,7 @@ class Reported:
             yield inner
 
 
-Field = tuple[str, str]
-"""An attribute that is a time by its name, and the row it is shown in."""
+Field = tuple[str, str]  # An attribute that is a time by its name, and the row it is shown in
 
 
 def times_of(owner: Any) -> Sequence[Field]:

@@ -10,17 +10,14 @@ from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.zoo import TurnSubject
 from hotloop.envs.subject import Proxy, Subject
 
+# The keys of an info that name the seat whose turn it is, and the seat that won.
 PLAYER, WINNER = "player", "winner"
-"""The keys of an info that name the seat whose turn it is, and the seat that won."""
 
+# What an env around OpenSpiel calls the seat whose turn it is, and the last rewards of both.
 CURRENT, REWARDS = "current_player", "rewards"
-"""What an env around OpenSpiel calls the seat whose turn it is, and the last rewards of both."""
 
-TOGETHER = -2
-"""What OpenSpiel says of a move that all players make at the same time."""
-
-HERO, VILLAIN = 0, 1
-"""Seats by number: the first one is the hero's."""
+TOGETHER = -2  # What OpenSpiel says of a move that all players make at the same time
+HERO, VILLAIN = 0, 1  # Seats by number: the first one is the hero's
 
 DRAW = 0.5
 

@@ -28,8 +28,7 @@ from hotloop.envs.foreign.subject import (
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import SubjectGroup, WholeNumbers
 
-Given = tuple[Any, Any, Any, Any, Any]
-"""Observation, reward, terminated, truncated, info."""
+Given = tuple[Any, Any, Any, Any, Any]  # Observation, reward, terminated, truncated, info
 
 RETURNS = "(observation, reward, terminated, truncated, info), or (observation, reward, done, info)"
 
@@ -155,8 +154,7 @@ def check_given(given: Given, env: Any) -> None:
 
 NOTHING = np.zeros(0)
 
-INFOS = "infos"
-"""Where what can be seen of a model stands among its answers."""
+INFOS = "infos"  # Where what can be seen of a model stands among its answers
 
 
 def agent_count(model: object) -> int:

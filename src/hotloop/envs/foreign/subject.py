@@ -40,8 +40,7 @@ from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers
 
-SELECT = "action selection"
-"""The row of a tree: which of the legal actions a random one is."""
+SELECT = "action selection"  # The row of a tree: which of the legal actions a random one is
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 
@@ -151,8 +150,8 @@ class ForeignSubject(OneByOne, ABC):
         """Return when JAX and a GPU, which compute behind their caller, have what the last call gave."""
         ready((self._given, self.observation))
 
+    # Whether an observation of an unknown class is refused; what a model's step returns may be anything.
     returns_outputs = True
-    """Whether an observation of an unknown class is refused; what a model's step returns may be anything."""
 
     def check_outputs(self) -> None:
         """Refuse values of the last call that would be computed only when they are read."""
@@ -177,8 +176,7 @@ class ForeignSubject(OneByOne, ABC):
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         return actions if self._mask() is None else picks(random, actions, self._rows)
 
-    _rows: int | None = None
-    """Chances that a call takes; None where it takes one."""
+    _rows: int | None = None  # Chances that a call takes; None where it takes one
 
     def settle(self, actions: Any) -> Any:
         return self._settled(actions) if type(actions) is Pick else actions

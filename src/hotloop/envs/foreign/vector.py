@@ -33,8 +33,8 @@ from hotloop.envs.spec import Spec
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 
+# The two parts of waiting: the second is what uneven workers cost.
 ALL_AT_WORK, SLOWEST = "until the first is done", "from the first to the last"
-"""The two parts of waiting: the second is what uneven workers cost."""
 
 
 class VectorSubject(ForeignSubject):

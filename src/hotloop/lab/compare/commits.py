@@ -30,14 +30,11 @@ from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 
 Say = Callable[[str], None]
 
-LAST_LINES = 15
-"""Of what a build printed that are worth showing."""
+LAST_LINES = 15  # Of what a build printed that are worth showing
+SEED = 42  # Where no seed is given
 
-SEED = 42
-"""Where no seed is given."""
-
+# Environment variables that would lead a side's Python back to the present code.
 OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-"""Environment variables that would lead a side's Python back to the present code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +42,8 @@ class Commit:
     """A commit as it was asked for and as it is."""
 
     ref: str
-    sha: str
-    """Empty where it is no commit, but what an environment has installed."""
-    dirty: bool = False
-    """Whether it is what lies there now, changed since."""
+    sha: str  # Empty where it is no commit, but what an environment has installed
+    dirty: bool = False  # Whether it is what lies there now, changed since
 
     @property
     def name(self) -> str:
@@ -65,11 +60,10 @@ class Checkout:
     commit: Commit
     place: Path
     target: Target
-    asked: Mapping[str, Any]
-    """The worker's settings: target, seed, tree."""
+    asked: Mapping[str, Any]  # The worker's settings: target, seed, tree
     environment: Mapping[str, str]
+    # What runs it; None is that of the checkout, or the present one where it has none.
     python: Path | None = None
-    """What runs it; None is that of the checkout, or the present one where it has none."""
 
     def open(self, seed: int | None = None) -> ProcessSide:
         """A new process with the target in it, and with another seed if one is given."""
@@ -242,8 +236,8 @@ def open_side(
     return side
 
 
+# Because a commit may be older than the instrument, and than its players.
 WHOLE = "commits and environments are compared whole, under random play: give no --policy and no --profile"
-"""Because a commit may be older than the instrument, and than its players."""
 
 NOT_COUNTED = (
     "instructions of {name} are not counted: a build may give it a Python without this Hotloop; "

@@ -39,28 +39,22 @@ from hotloop.stats.summary import with_metrics
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
 
-ONCE = {A: 2, B: 1}
-"""Instances of each side in the first run: the second of A is the noise of the machine."""
+ONCE = {A: 2, B: 1}  # Instances of each side in the first run: the second of A is the noise of the machine
 
+# Of each side in the second run.
+#
+# Instances of one thing differ, by where their memory came to lie: that four of A are all slower than four of
+# B by that alone happens once in 70 times, after it happened in the first run.
 MOST_INSTANCES, FEWEST_INSTANCES = 4, 2
-"""Of each side in the second run.
 
-Instances of one thing differ, by where their memory came to lie: that four of A are all slower than four of B
-by that alone happens once in 70 times, after it happened in the first run.
-"""
+ROUNDS_SHARE = 2  # Of a run's patience, one part in so many may go into the fewest rounds of all instances
 
-ROUNDS_SHARE = 2
-"""Of a run's patience, one part in so many may go into the fewest rounds of all instances."""
-
+# Of the time of a run, one part in so many may go into making more instances than the fewest.
 MAKING_SHARE = 8
-"""Of the time of a run, one part in so many may go into making more instances than the fewest."""
 
 
-MOST_SIDES = 8
-"""Sides at once, A among them."""
-
-SECOND = "second."
-"""What the names of a second run's values begin with."""
+MOST_SIDES = 8  # Sides at once, A among them
+SECOND = "second."  # What the names of a second run's values begin with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +63,17 @@ class Asked:
 
     plan: Plan = field(default_factory=Plan)
     policy: str = RANDOM
+    # Whether the sides may do different work, which the headline says; only unlike numbers of envs of one
+    # thing are still replayed.
     unlike: bool = False
-    """Whether the sides may do different work, which the headline says; only unlike numbers of envs of one
-    thing are still replayed."""
-    ignore: tuple[str, ...] = ()
-    """Fields in which they need not be alike; the contenders leave them out."""
-    replayed: bool = True
-    """Whether both must answer one tape alike first; trainings cannot."""
-    profile: bool = False
-    """Whether to look at the phases too."""
-    control: str | None = None
-    """A phase that the change cannot touch."""
-    instructions: bool = False
-    """Whether to count the instructions of both sides too."""
+    ignore: tuple[str, ...] = ()  # Fields in which they need not be alike; the contenders leave them out
+    replayed: bool = True  # Whether both must answer one tape alike first; trainings cannot
+    profile: bool = False  # Whether to look at the phases too
+    control: str | None = None  # A phase that the change cannot touch
+    instructions: bool = False  # Whether to count the instructions of both sides too
     garbage: Garbage = "between"
+    # Steps of every env that are replayed for equality, whatever they take; None is what is usual.
     equal_steps: int | None = None
-    """Steps of every env that are replayed for equality, whatever they take; None is what is usual."""
 
     @property
     def equal(self) -> bool:
@@ -102,20 +91,15 @@ class CompareState:
     """What is known so far of two contenders."""
 
     unlike: tuple[str, ...]
-    replayed: bool = True
-    """Whether the sides are held against each other at all."""
+    replayed: bool = True  # Whether the sides are held against each other at all
     agreement: Agreement | None = None
-    timing_seed: int | None = None
-    """Of the timed turns, where it is not that of the targets."""
-    itself: Agreement | None = None
-    """Of A with itself, looked at where it did not agree with B."""
+    timing_seed: int | None = None  # Of the timed turns, where it is not that of the targets
+    itself: Agreement | None = None  # Of A with itself, looked at where it did not agree with B
+    # The first, and the second where there had to be one.
     runs: list[PairedSamples] = field(default_factory=list)
-    """The first, and the second where there had to be one."""
     phases: tuple[PhaseRatio, ...] = ()
-    instructions: tuple[Instructions, Instructions] | None = None
-    """Of A and of B."""
-    faults: tuple[Notice, ...] = ()
-    """Of B."""
+    instructions: tuple[Instructions, Instructions] | None = None  # Of A and of B
+    faults: tuple[Notice, ...] = ()  # Of B
     partial: bool = True
 
 

@@ -15,8 +15,7 @@ from hotloop.lab.compare.compare import Asked
 
 PRESENT = "this Python"
 
-PACKAGE = Path(__file__).parents[2]
-"""This Hotloop, which opens what only it can step."""
+PACKAGE = Path(__file__).parents[2]  # This Hotloop, which opens what only it can step
 
 
 @contextmanager

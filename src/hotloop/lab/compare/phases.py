@@ -12,17 +12,11 @@ from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import Plan, measure, warm_up
 from hotloop.stats.ratio import ratio
 
-PYTHON = "python"
-"""What the wall has beyond the step: Python and the binding."""
+PYTHON = "python"  # What the wall has beyond the step: Python and the binding
+SMALLEST_SHARE = 0.005  # Of A's wall time; a phase below it is too short for its clock
+FEWEST_ROUNDS = 24  # So many that intervals which hold for a dozen phases together still exclude the extremes
 
-SMALLEST_SHARE = 0.005
-"""Of A's wall time; a phase below it is too short for its clock."""
-
-FEWEST_ROUNDS = 24
-"""So many that intervals which hold for a dozen phases together still exclude the extremes."""
-
-Costs = Mapping[str, float]
-"""Phase to ns of an env-step."""
+Costs = Mapping[str, float]  # Phase to ns of an env-step
 
 
 def check_control(control: str | None, spec: Spec) -> None:

@@ -34,21 +34,18 @@ from hotloop.stats.summary import with_metrics
 
 TREE = "working tree"
 
+# Where Hotloop itself writes: its files change no code, even if the project does not ignore them.
 NOT_CODE = (":(exclude,glob)**/.design/**", ":(exclude,glob)**/artifacts/**")
-"""Where Hotloop itself writes: its files change no code, even if the project does not ignore them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
     """A baseline whose code can be built again: a commit, or a record that names one."""
 
-    name: str
-    """As it was typed."""
+    name: str  # As it was typed
     ref: str
-    target: Target
-    """With the keys it had then."""
-    record: Record | None = None
-    """What was measured then; None of a commit."""
+    target: Target  # With the keys it had then
+    record: Record | None = None  # What was measured then; None of a commit
 
 
 def earlier_of(
@@ -68,8 +65,7 @@ def earlier_of(
     return [*earlier, *(Earlier(name=ref, ref=ref, target=target) for ref in refs)]
 
 
-Pair = tuple[Earlier, CommitContender, CommitContender]
-"""A baseline, its code of then, and the present code."""
+Pair = tuple[Earlier, CommitContender, CommitContender]  # A baseline, its code of then, and the present code
 
 
 @contextmanager

@@ -91,12 +91,9 @@ def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
 class Replay:
     """What the worker of one side replayed."""
 
-    steps: list[dict[str, str]]
-    """Field to hash, after the reset and after every step."""
-    enough_at: int | None
-    """The step from which on they suffice; None if there were too few."""
-    ns: int
-    """Time after the first step."""
+    steps: list[dict[str, str]]  # Field to hash, after the reset and after every step
+    enough_at: int | None  # The step from which on they suffice; None if there were too few
+    ns: int  # Time after the first step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

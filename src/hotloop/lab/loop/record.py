@@ -42,13 +42,12 @@ KIND = "run"
 
 IMPL = "foreign"
 
-CLOCK = "perf_counter_ns; regions "
-"""What a method says of its clock, before how the regions were timed."""
+CLOCK = "perf_counter_ns; regions "  # What a method says of its clock, before how the regions were timed
 
 WAITED = "perf_counter_ns, after waiting at every boundary; regions "
 
+# What the paths of spans of other threads begin with: they are beside the wall and no part of it.
 THREADS = "threads"
-"""What the paths of spans of other threads begin with: they are beside the wall and no part of it."""
 
 JAX = "give hotloop.run a wait= that blocks on what the loop computes, such as jax.block_until_ready"
 
@@ -81,24 +80,20 @@ class RunResult:
     origin: RunMetadata
     windows: Windows
     looks: Sequence[LoopLook] = ()
+    # Windows in which torch's profiler was on; they are in no speed and no row if there are others.
     profiled: int = 0
-    """Windows in which torch's profiler was on; they are in no speed and no row if there are others."""
     torch: Finding | None = None
-    no_trace: str = ""
-    """Why torch's profiler found nothing, if it was on."""
+    no_trace: str = ""  # Why torch's profiler found nothing, if it was on
     counts: Mapping[str, int]
     left_open: tuple[str, ...]
     threads: tuple[TimeTree, ...]
     how: How
-    hosted: bool
-    """Whether its first windows were read by the host's clock though a GPU worked."""
+    hosted: bool  # Whether its first windows were read by the host's clock though a GPU worked
     mark_ns: float
-    thread_clock_ns: float
-    """What one reading of a thread's CPU clock takes."""
+    thread_clock_ns: float  # What one reading of a thread's CPU clock takes
     samples: Sequence[resources.Sample]
     pauses: Pauses
-    broken: str | None
-    """What ended the loop before its end."""
+    broken: str | None  # What ended the loop before its end
 
 
 def record_of(found: RunResult) -> Record:

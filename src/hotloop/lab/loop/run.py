@@ -42,28 +42,16 @@ from hotloop.probes.resources import Sampler, reader
 if TYPE_CHECKING:
     from hotloop.probes.torch import Window as TorchWindow
 
-SAMPLE_S = 1.0
-"""Between two looks at memory, CPU and GPU; one takes milliseconds."""
-
-TRACED = 50_000
-"""Spans and marks that a trace holds: the first ones of the run."""
-
-READS = 200
-"""Of a thread's clock, to see what one costs."""
-
-LONGEST_WORDS = 300
-"""Of an error, in a record."""
-
-OURS = "hotloop"
-"""The row of what the run itself does when a window ends."""
-
-LEAST_LOOK_NS = 20_000_000
-"""Between two looks at speed and memory: one takes up to 0.2 ms."""
+SAMPLE_S = 1.0  # Between two looks at memory, CPU and GPU; one takes milliseconds
+TRACED = 50_000  # Spans and marks that a trace holds: the first ones of the run
+READS = 200  # Of a thread's clock, to see what one costs
+LONGEST_WORDS = 300  # Of an error, in a record
+OURS = "hotloop"  # The row of what the run itself does when a window ends
+LEAST_LOOK_NS = 20_000_000  # Between two looks at speed and memory: one takes up to 0.2 ms
 
 NEVER_NS = 1 << 63
 
-TURNS = ("wait", "warmup", "active")
-"""What torch's profiler is told, in updates."""
+TURNS = ("wait", "warmup", "active")  # What torch's profiler is told, in updates
 
 NO_UPDATES = "to iterate over a run give it updates=N; or use `with` and run.count(updates=1)"
 
@@ -73,26 +61,21 @@ class Asked:
     """What a run is to do."""
 
     name: str
-    every: int = 10
-    """Updates of a window; 0 is one window for all."""
-    updates: int | None = None
-    """To be made; only a run that is iterated over needs it."""
+    every: int = 10  # Updates of a window; 0 is one window for all
+    updates: int | None = None  # To be made; only a run that is iterated over needs it
+    # What changes results: runs that differ in it are unlike.
     params: Mapping[str, Any] = field(default_factory=dict)
-    """What changes results: runs that differ in it are unlike."""
-    variant: Mapping[str, Any] = field(default_factory=dict)
-    """What must not change results."""
+    variant: Mapping[str, Any] = field(default_factory=dict)  # What must not change results
     timing: Timing = "auto"
+    # Called at every boundary: returns when the work begun so far is done.
     wait: Callable[[], None] | None = None
-    """Called at every boundary: returns when the work begun so far is done."""
-    cpu: bool = True
-    """Whether spans read the CPU clock of their thread, where the host's clock times them."""
+    cpu: bool = True  # Whether spans read the CPU clock of their thread, where the host's clock times them
     traced: int = TRACED
+    # Phase to the steps per second that are expected, from the least to the most.
     expect: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Phase to the steps per second that are expected, from the least to the most."""
+    # Updates that torch's profiler waits, warms up for and keeps; None leaves it off.
     profiler: Mapping[str, int] | None = None
-    """Updates that torch's profiler waits, warms up for and keeps; None leaves it off."""
-    trace_path: Path | None = None
-    """Where torch's profiler leaves its trace."""
+    trace_path: Path | None = None  # Where torch's profiler leaves its trace
 
     def __post_init__(self) -> None:
         for phase, ends in self.expect.items():

@@ -10,17 +10,10 @@ from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.time_tree import TimeTree, add
 from hotloop.judge.course import find_changes
 
-MOST_WINDOWS = 8_192
-"""That a run keeps apart; beyond that, neighbours are put together."""
-
-MOST_ROUNDS = 64
-"""Whose trees are kept apart: as many as an interval needs, and no more."""
-
-MOST_LOOKS = 256
-"""That a run keeps; beyond that, neighbours of one stage are put together."""
-
-UPDATES, STEPS, SAMPLES = "updates", "env_steps", "samples"
-"""What is counted."""
+MOST_WINDOWS = 8_192  # That a run keeps apart; beyond that, neighbours are put together
+MOST_ROUNDS = 64  # Whose trees are kept apart: as many as an interval needs, and no more
+MOST_LOOKS = 256  # That a run keeps; beyond that, neighbours of one stage are put together
+UPDATES, STEPS, SAMPLES = "updates", "env_steps", "samples"  # What is counted
 
 Counts = Mapping[str, int]
 
@@ -41,10 +34,8 @@ class LoopWindow:
     """One window, as whoever looks on is told of it."""
 
     name: str
-    updates: int
-    """Of the run so far."""
-    steps: int
-    """Of the run so far."""
+    updates: int  # Of the run so far
+    steps: int  # Of the run so far
     counted: Counted
     times: TimeTree
 
@@ -87,11 +78,9 @@ class LoopLook:
 
     counted: Counted
     times: TimeTree
-    stage: str
-    """The phase that the loop has declared; empty if none."""
+    stage: str  # The phase that the loop has declared; empty if none
     rss_bytes: int
-    queued_ns: int = 0
-    """What its thread waited for a core."""
+    queued_ns: int = 0  # What its thread waited for a core
 
 
 def keep_few(looks: list[LoopLook]) -> list[LoopLook]:

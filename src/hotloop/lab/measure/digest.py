@@ -15,17 +15,14 @@ from hotloop.lab.validate.streams import put, taken
 
 STEPS = 32
 
+# Steps after which a hash is kept, so that a play of a slow env is a part of a longer one.
 MARKS = (0, 1, 2, 4, 8, 16, STEPS)
-"""Steps after which a hash is kept, so that a play of a slow env is a part of a longer one."""
 
-FEWEST = 4
-"""Steps that a play must reach within its time to be played again."""
+FEWEST = 4  # Steps that a play must reach within its time to be played again
+BOX_NS = 1_000_000_000  # For the first reset, and for all steps after the first, which may compile
 
-BOX_NS = 1_000_000_000
-"""For the first reset, and for all steps after the first, which may compile."""
-
+# Kinds of targets whose reset makes another one, or whose step may be a whole program.
 NOT_ENVS = ("function", "step alone")
-"""Kinds of targets whose reset makes another one, or whose step may be a whole program."""
 
 HASH_BYTES = 8
 

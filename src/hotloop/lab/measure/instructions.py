@@ -13,18 +13,15 @@ from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.probes.instructions import Counter
 
+# Instructions between the two runs: what differs from one process to the next is a ten-thousandth of it,
+# unless it asks for where things lie, as NumPy's tables by address do: that may be a hundredth.
 ENOUGH = 100_000_000
-"""Instructions between the two runs: what differs from one process to the next is a ten-thousandth of it,
-unless it asks for where things lie, as NumPy's tables by address do: that may be a hundredth."""
 
-APART = 40
-"""Characters that Python keeps before all else, by which things lie elsewhere in the next layout."""
+APART = 40  # Characters that Python keeps before all else, by which things lie elsewhere in the next layout
+SHORT = 1  # Calls of the shorter run; what a first step does once is in both
 
-SHORT = 1
-"""Calls of the shorter run; what a first step does once is in both."""
-
+# Of the work, for the progress: starting, two runs to see how much a call takes, and the two that count.
 PARTS = 5
-"""Of the work, for the progress: starting, two runs to see how much a call takes, and the two that count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,57 +25,39 @@ from hotloop.lab.measure.work import Tally
 from hotloop.options.compare import BUDGET_S
 from hotloop.stats.intervals import FEWEST, FIRST
 
+# Mean length of a turn over the sides, unless one call is longer.
+#
+# The closer in time, the more alike what disturbs them; and so short a turn mostly ends before the scheduler
+# gives its core to another process, which happens after some milliseconds.
 TURN_NS = 750_000
-"""Mean length of a turn over the sides, unless one call is longer.
 
-The closer in time, the more alike what disturbs them; and so short a turn mostly ends before the scheduler
-gives its core to another process, which happens after some milliseconds.
-"""
-
+# Length of a turn if a side works with other threads or processes.
+#
+# After a short turn they sleep while the other side has its own; a longer one hides that they are slow to
+# wake.
 CREW_TURN_NS = 25_000_000
-"""Length of a turn if a side works with other threads or processes.
 
-After a short turn they sleep while the other side has its own; a longer one hides that they are slow to wake.
-"""
+WARMUP_NS = 150_000_000  # For each side
+WARMUP_SHARE = 8  # Of the budget, one part in so many goes into the warm-up of all sides at most
+LONG_NS = 50_000_000  # A turn of this length needs no run-in: caches are warm long before it ends
+SINGLE_CALLS = 10  # After which a side is watched for work that goes on
+MOST_GRAINS = 16  # How many times the longest grain the env-steps may be that all sides can make exactly
+BLOCK = 6  # Rounds in which every order of three sides comes once
+SHORT_BLOCKS = 10  # Blocks that have to fit into the time for the last one to be finished
 
-WARMUP_NS = 150_000_000
-"""For each side."""
-
-WARMUP_SHARE = 8
-"""Of the budget, one part in so many goes into the warm-up of all sides at most."""
-
-LONG_NS = 50_000_000
-"""A turn of this length needs no run-in: caches are warm long before it ends."""
-
-SINGLE_CALLS = 10
-"""After which a side is watched for work that goes on."""
-
-MOST_GRAINS = 16
-"""How many times the longest grain the env-steps may be that all sides can make exactly."""
-
-BLOCK = 6
-"""Rounds in which every order of three sides comes once."""
-
-SHORT_BLOCKS = 10
-"""Blocks that have to fit into the time for the last one to be finished."""
-
+# Sides whose orders all come before one comes again; those of more would outlast the rounds.
 MOST_PERMUTED = 3
-"""Sides whose orders all come before one comes again; those of more would outlast the rounds."""
 
-ROUNDS_AT_LEAST = 60
-"""Rounds that should fit into the budget: turns are shortened for them."""
+ROUNDS_AT_LEAST = 60  # Rounds that should fit into the budget: turns are shortened for them
 
+# The rounds that come before the budget may take ten times the budget, or two minutes if that is longer.
 MOST_BUDGETS, PATIENCE_NS = 10, 120_000_000_000
-"""The rounds that come before the budget may take ten times the budget, or two minutes if that is longer."""
 
-NO_LIMIT = 10**18
-"""Nanoseconds of a budget that is none: thirty years."""
+NO_LIMIT = 10**18  # Nanoseconds of a budget that is none: thirty years
+CALM_SHARE = 4  # One round in so many has to be undisturbed, or the rest of them are no fair sample
 
-CALM_SHARE = 4
-"""One round in so many has to be undisturbed, or the rest of them are no fair sample."""
-
+# Shortest time between two reads of the hypervisor's account, which counts in hundredths of a second.
 STEAL_NS = 10_000_000
-"""Shortest time between two reads of the hypervisor's account, which counts in hundredths of a second."""
 
 Order = Literal["shuffled", "alternating"]
 
@@ -86,34 +68,26 @@ class Length(NamedTuple):
     """How long the turns of all sides are."""
 
     env_steps: int
-    run_in: int = 0
-    """Env-steps before the clock starts, as many on every side."""
+    run_in: int = 0  # Env-steps before the clock starts, as many on every side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How sides are measured, and when that is over."""
 
-    rounds: int | None = None
-    """None: until the time is over, or `stop` ends it."""
+    rounds: int | None = None  # None: until the time is over, or `stop` ends it
+    # For all rounds and the warm-up before them; `NO_LIMIT` for as long as the rounds take.
     budget_ns: int = round(1e9 * BUDGET_S)
-    """For all rounds and the warm-up before them; `NO_LIMIT` for as long as the rounds take."""
-    min_rounds: int = FEWEST
-    """Rounds that come before the budget counts."""
-    patient: bool = False
-    """Whether those are waited for however long they take."""
-    block: int = BLOCK
-    """Rounds that belong together: the last block is finished if that is short."""
+    min_rounds: int = FEWEST  # Rounds that come before the budget counts
+    patient: bool = False  # Whether those are waited for however long they take
+    block: int = BLOCK  # Rounds that belong together: the last block is finished if that is short
     order: Order = "shuffled"
-    length: Length | None = None
-    """Of a turn; None warms the sides up and chooses one that fits all of them."""
+    length: Length | None = None  # Of a turn; None warms the sides up and chooses one that fits all of them
+    # Whether the rounds so far are enough; asked after each round that is not the last one anyway.
     stop: Callable[["Samples"], bool] = lambda _: False
-    """Whether the rounds so far are enough; asked after each round that is not the last one anyway."""
     clock: Callable[[], int] = now_ns
-    band: float = BAND
-    """Changes smaller than this are called the same."""
-    fewest: int = FIRST
-    """Rounds before an interval is looked at."""
+    band: float = BAND  # Changes smaller than this are called the same
+    fewest: int = FIRST  # Rounds before an interval is looked at
 
     @property
     def turn_ns(self) -> int:
@@ -338,12 +312,10 @@ def shuffled(block: list[tuple[str, ...]], last: str, chance: random.Random) -> 
 class Warmup(NamedTuple):
     """What the turns before the first round showed."""
 
-    length: Length
-    """Of a turn that fits all sides."""
-    has_crew: bool = False
-    """Whether other threads or processes work in the turns of a side."""
+    length: Length  # Of a turn that fits all sides
+    has_crew: bool = False  # Whether other threads or processes work in the turns of a side
+    # Whether other threads or processes of a side spin without end, in the turns of others, too.
     polls: bool = False
-    """Whether other threads or processes of a side spin without end, in the turns of others, too."""
 
 
 def grain_of(sides: Mapping[str, Side]) -> int:

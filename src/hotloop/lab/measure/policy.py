@@ -26,49 +26,40 @@ from hotloop.lab.measure.trained import POLICY, Trained, is_trained
 
 RANDOM = "random"
 
-LEARNING = "learning policy"
-"""Who plays in a training, as a record says it."""
+LEARNING = "learning policy"  # Who plays in a training, as a record says it
 
 FEWEST_BATCHES = 16
 
-MOST_BYTES = 16 << 20
-"""Of actions drawn at a time; a round that needs more goes through them again."""
+MOST_BYTES = 16 << 20  # Of actions drawn at a time; a round that needs more goes through them again
 
 TAPE = "tape:"
 
-REPLAYED = " (replayed tape)"
-"""After the name of a player whose actions were recorded ahead of the clock."""
+REPLAYED = " (replayed tape)"  # After the name of a player whose actions were recorded ahead of the clock
+LIVE = "live:"  # Before the name of a player who is to choose inside the loop, where its own time is a row
 
-LIVE = "live:"
-"""Before the name of a player who is to choose inside the loop, where its own time is a row."""
-
+# Rows of the tree: the two parts of choosing an action, where a policy has methods of these names.
 FORWARD, SELECT = "forward", "select"
-"""Rows of the tree: the two parts of choosing an action, where a policy has methods of these names."""
 
+# Arguments that a policy may have beside the observation, and what they are called by a subject.
 TOLD = {"action_mask": "action_mask", "action_masks": "action_mask", "info": "info", "agent": "agent"}
-"""Arguments that a policy may have beside the observation, and what they are called by a subject."""
 
+# Required arguments of a policy that takes an info beside the observation, whatever it calls them.
 OBS_AND_INFO = 2
-"""Required arguments of a policy that takes an info beside the observation, whatever it calls them."""
 
-EXAMINED = 16
-"""Calls of a policy's that an env is looked at for, after its measurement."""
+EXAMINED = 16  # Calls of a policy's that an env is looked at for, after its measurement
 
+# NumPy's legacy generators take 32 bits, and several envs count on from the first one's seed.
 MOST_SEEDS = 1 << 31
-"""NumPy's legacy generators take 32 bits, and several envs count on from the first one's seed."""
 
-AT_ONCE = 64
-"""Calls whose random actions are drawn together."""
+AT_ONCE = 64  # Calls whose random actions are drawn together
 
-Choose = Callable[[Subject], Any]
-"""From what a subject shows to an action."""
+Choose = Callable[[Subject], Any]  # From what a subject shows to an action
 
 
 class Play(Protocol):
     """Where a measurement gets its actions from."""
 
-    policy: str
-    """What a record says of it."""
+    policy: str  # What a record says of it
 
     def draw(self, calls: int) -> Sequence[Actions]:
         """The actions of the next calls, to be cycled through where there are fewer."""

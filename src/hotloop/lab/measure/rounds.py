@@ -15,29 +15,23 @@ from hotloop.options.bench import USUAL, BenchOptions
 
 WARMUP_NS = 2_000_000_000
 
+# What one round may take where it is boxed: ten seconds for the usual 20 rounds and the warm-up.
 ROUND_NS = 400_000_000
-"""What one round may take where it is boxed: ten seconds for the usual 20 rounds and the warm-up."""
 
-DRAWN_AT_ONCE = 256
-"""Calls of the warm-up whose actions are drawn together."""
+DRAWN_AT_ONCE = 256  # Calls of the warm-up whose actions are drawn together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
     """A plan of measurement. Steps are env-steps: one batch call makes num_envs of them."""
 
-    count: int = USUAL[0]
-    """Measured rounds; the round, not the step, is the sample."""
-    iterations: int = USUAL[1]
-    """Env-steps in one round, rounded up to whole batch calls."""
-    warmup: int = USUAL[2]
-    """Env-steps before the first round, thrown away and recorded."""
+    count: int = USUAL[0]  # Measured rounds; the round, not the step, is the sample
+    iterations: int = USUAL[1]  # Env-steps in one round, rounded up to whole batch calls
+    warmup: int = USUAL[2]  # Env-steps before the first round, thrown away and recorded
+    # Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds.
     box_iterations: bool = True
-    """Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds."""
-    box_warmup: bool = True
-    """Whether the warm-up ends when its time is over."""
-    of_function: bool = False
-    """Whether a function is measured, whose boxes are smaller: two seconds in all."""
+    box_warmup: bool = True  # Whether the warm-up ends when its time is over
+    of_function: bool = False  # Whether a function is measured, whose boxes are smaller: two seconds in all
 
     def __post_init__(self) -> None:
         for name, least in (("count", 1), ("iterations", 1), ("warmup", 0)):

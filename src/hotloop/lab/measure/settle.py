@@ -29,17 +29,10 @@ from hotloop.stats.intervals import (
 )
 from hotloop.stats.ratio import outcome, ratio, within_self_noise
 
-AGAIN = "again"
-"""A second instance of the baseline: the noise of the machine."""
-
-LOOK_IN = 16
-"""After one in so many rounds, at random, all that the sides show is compared."""
-
-LOOK_SHARE = 0.1
-"""Of the time, at most, that goes into that."""
-
-RESTED_TURNS = 6
-"""Turns after a pause that are needed to say whether a pause makes a side quicker."""
+AGAIN = "again"  # A second instance of the baseline: the noise of the machine
+LOOK_IN = 16  # After one in so many rounds, at random, all that the sides show is compared
+LOOK_SHARE = 0.1  # Of the time, at most, that goes into that
+RESTED_TURNS = 6  # Turns after a pause that are needed to say whether a pause makes a side quicker
 
 USUAL = Plan()
 

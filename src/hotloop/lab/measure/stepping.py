@@ -11,14 +11,12 @@ from hotloop.core.spans import glance, lap, span
 from hotloop.core.turn_clock import repeat
 from hotloop.envs.subject import Subject
 
-GC = "garbage collection"
-"""The row of a tree, below whatever was running when the collector was called."""
+GC = "garbage collection"  # The row of a tree, below whatever was running when the collector was called
 
+# When it is collected: between rounds, outside the clock, or whenever Python would, as in life.
 Garbage = Literal["between", "life"]
-"""When it is collected: between rounds, outside the clock, or whenever Python would, as in life."""
 
-Actions = Any
-"""The actions of one call, as the subject takes them; for a batch a contiguous int32 array."""
+Actions = Any  # The actions of one call, as the subject takes them; for a batch a contiguous int32 array
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from hotloop.lab.measure.policy import LIVE, RANDOM, TAPE, is_live, load
 from hotloop.lab.measure.trained import Trained
 from hotloop.probes.instructions import require
 
-SEAT_KEYS = {"hero", "villain"}
-"""Keys that name the players of a game's two seats."""
+SEAT_KEYS = {"hero", "villain"}  # Keys that name the players of a game's two seats
 
 
 def open_subject(target: Target, *, profile: bool) -> Subject:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 RUN, CHECKPOINT = "run:", ".pt"
 
-POLICY = "policy"
-"""The row of a tree that choosing actions is."""
+POLICY = "policy"  # The row of a tree that choosing actions is
 
 
 def is_trained(policy: str) -> bool:

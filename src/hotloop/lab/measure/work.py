@@ -9,13 +9,13 @@ from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import LOG_COUNTERS, PathRan, Work
 from hotloop.envs.shadow import timing_ratio, without_times
 
+# Implementation to the counter kept by the code that did its steps.
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
-"""Implementation to the counter kept by the code that did its steps."""
 
 COVERAGE = "coverage."
 
+# What the names of counters begin with: mechanics that fired, and the choices each player made.
 DECISIONS = "decisions."
-"""What the names of counters begin with: mechanics that fired, and the choices each player made."""
 
 
 class Tally:
@@ -58,8 +58,8 @@ def describe_work(counters: Mapping[str, int]) -> Work:
     )
 
 
+# The counter of what an engine compared; that of what differed has `mismatches` or `mismatch_count`.
 COMPARISONS = re.compile(r"(.*)comparison(s|_count)")
-"""The counter of what an engine compared; that of what differed has `mismatches` or `mismatch_count`."""
 
 
 def describe_validation(counters: Mapping[str, int]) -> Validation | None:

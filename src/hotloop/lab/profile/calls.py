@@ -18,8 +18,7 @@ Numbers = NDArray[np.int64]
 
 OFF_CORE = "off its core"
 
-HEAD = 4
-"""Columns of a batch's row before its phases."""
+HEAD = 4  # Columns of a batch's row before its phases
 
 
 class Timeline:
@@ -59,15 +58,13 @@ class Preemptions:
 class Events:
     """Spans and marks one by one, in the order they ended; all times in ns."""
 
-    paths: tuple[str, ...]
-    """Of each place, names from the outermost inwards, joined by `/`."""
-    threads: Numbers
-    """Of each place: 0 is the first thread that was in a span."""
+    paths: tuple[str, ...]  # Of each place, names from the outermost inwards, joined by `/`
+    threads: Numbers  # Of each place: 0 is the first thread that was in a span
     place: Numbers
     begin: Numbers
     end: Numbers
+    # The time charged to it: of a mark, less than from begin to end where other spans are inside.
     own: Numbers
-    """The time charged to it: of a mark, less than from begin to end where other spans are inside."""
     missed: int
     put_off: Preemptions = field(default_factory=Preemptions)
 
@@ -116,16 +113,12 @@ class Steps:
     """Steps of a batch one by one; all times in ns."""
 
     names: tuple[str, ...]
-    whole: str = NATIVE
-    """The row of each, where they are more than their phases."""
+    whole: str = NATIVE  # The row of each, where they are more than their phases
     begin: Numbers
     end: Numbers
-    ended: Numbers
-    """Episodes that ended in each."""
-    first_env: Numbers
-    """Of those; -1 where none did."""
-    phases: Numbers
-    """[steps, workers, phases]"""
+    ended: Numbers  # Episodes that ended in each
+    first_env: Numbers  # Of those; -1 where none did
+    phases: Numbers  # [steps, workers, phases]
 
     @property
     def workers(self) -> int:
@@ -168,15 +161,11 @@ class Calls:
 
     begin: Numbers
     end: Numbers
-    resets: Numbers
-    """Episodes that began in each."""
-    env: Numbers
-    """The one env that began one; -1 where none or several did."""
-    samples: tuple[Sample, ...]
-    """Times of the phases; one may come several times a call, or not at all."""
+    resets: Numbers  # Episodes that began in each
+    env: Numbers  # The one env that began one; -1 where none or several did
+    samples: tuple[Sample, ...]  # Times of the phases; one may come several times a call, or not at all
     gc: Sample
-    put_off: Sample
-    """How often the thread was put off its core, instead of ns."""
+    put_off: Sample  # How often the thread was put off its core, instead of ns
 
     @property
     def wall_ns(self) -> Numbers:

@@ -29,16 +29,14 @@ from hotloop.lab.measure.target import Opener
 from hotloop.probes import samples
 from hotloop.probes.resources import used
 
-PHASES = "phases"
-"""What profile finds itself; it is asked for like a probe and always there."""
+PHASES = "phases"  # What profile finds itself; it is asked for like a probe and always there
 
 ALWAYS = "resources"
 
+# What looks below a step of somebody else's by itself, unless another probe that does so was asked for.
 SAMPLES = "samples"
-"""What looks below a step of somebody else's by itself, unless another probe that does so was asked for."""
 
-BELOW = frozenset({SAMPLES, "cprofile", "pyspy"})
-"""Probes that show the functions below a step."""
+BELOW = frozenset({SAMPLES, "cprofile", "pyspy"})  # Probes that show the functions below a step
 
 EVERY = "all"
 
@@ -48,17 +46,15 @@ INSTRUCTIONS = "instructions"
 
 WARM_NS = 200_000_000
 
+# What a warm-up and a pass take where no probe looks and no number of steps was asked for.
 PASS_NS = 1_000_000_000
-"""What a warm-up and a pass take where no probe looks and no number of steps was asked for."""
 
-SECONDS = 3
-"""That the program plays which is looked at from outside."""
+SECONDS = 3  # That the program plays which is looked at from outside
 
 MEND = "leave the probe out, or mend that"
 
 
-Picture = Callable[[Finding], Finding]
-"""Draws what a probe has seen, and adds the pictures to its files."""
+Picture = Callable[[Finding], Finding]  # Draws what a probe has seen, and adds the pictures to its files
 
 
 def no_picture(found: Finding) -> Finding:
@@ -73,11 +69,10 @@ class Asked:
     policy: object
     steps: int | None
     probes: tuple[Probe, ...]
-    time: tuple[str, ...]
-    """Functions that were named."""
+    time: tuple[str, ...]  # Functions that were named
     folder: Path
+    # What it has open one probe after another is given, each after a reset.
     opener: Opener = field(default_factory=Opener)
-    """What it has open one probe after another is given, each after a reset."""
     picture: Picture = no_picture
 
     @property

@@ -69,8 +69,7 @@ STEPS = 200_000
 
 WARMUP = 50_000
 
-MOST_PAIRS = 20 * PAIRS
-"""Pairs that are played for games that do not end."""
+MOST_PAIRS = 20 * PAIRS  # Pairs that are played for games that do not end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +77,17 @@ class Asked:
     """What is looked at, and how it is played."""
 
     target: Target
+    # Who opens it; it may have the clean side open already, and has it again after.
     opener: Opener = field(default_factory=Opener)
-    """Who opens it; it may have the clean side open already, and has it again after."""
     steps: int | None = None
-    warmup: int | None = None
-    """Env-steps before the first pair, at most; None is the usual number."""
-    policy: object = RANDOM
-    """The name of a player, `tape:FILE`, or a callable or its name."""
-    time: tuple[str, ...] = ()
-    """Functions to look at."""
-    tape: Path | None = None
-    """Where to write the actions that were played."""
-    tracer: Tracer | None = None
-    """Who is given sampled steps."""
+    warmup: int | None = None  # Env-steps before the first pair, at most; None is the usual number
+    policy: object = RANDOM  # The name of a player, `tape:FILE`, or a callable or its name
+    time: tuple[str, ...] = ()  # Functions to look at
+    tape: Path | None = None  # Where to write the actions that were played
+    tracer: Tracer | None = None  # Who is given sampled steps
     garbage: Garbage = "between"
+    # Whole games to count at least, of a target whose seats have players; None is by steps.
     games: int | None = None
-    """Whole games to count at least, of a target whose seats have players; None is by steps."""
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -116,10 +110,8 @@ class Extras:
     """What is asked for beside where the time goes."""
 
     probes: tuple[Probe, ...] = ()
-    baselines: Path | None = None
-    """A folder of profiles, whose latest of the target this one is held against."""
-    files: Path | None = None
-    """Where the probes' files go; None keeps none."""
+    baselines: Path | None = None  # A folder of profiles, whose latest of the target this one is held against
+    files: Path | None = None  # Where the probes' files go; None keeps none
     picture: Picture = no_picture
 
 
@@ -197,8 +189,7 @@ def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progre
     return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
 
 
-MOST_STEPS = 10**12
-"""What nobody lives to see the end of is a slip of the finger."""
+MOST_STEPS = 10**12  # What nobody lives to see the end of is a slip of the finger
 
 
 def plan(steps: int | None, warmup: int | None = None) -> Rounds:
@@ -436,14 +427,12 @@ class Sides:
     watch: Watch
     view: View
     script: Journal
-    subject: Subject
-    """The watched one itself, without what keeps or chooses its actions."""
-    played: Sequence[Any]
-    """What the watched side has played since its reset, where it is kept."""
+    subject: Subject  # The watched one itself, without what keeps or chooses its actions
+    played: Sequence[Any]  # What the watched side has played since its reset, where it is kept
+    # Actions of a pair that one side has still to play.
     drawn: dict[str, Sequence[Actions]] = field(default_factory=dict)
-    """Actions of a pair that one side has still to play."""
+    # Of each watched pass, what it spent on collecting garbage.
     paused_ns: list[int] = field(default_factory=list)
-    """Of each watched pass, what it spent on collecting garbage."""
 
     def work(self) -> dict[str, int]:
         """The counters of the clean side; of our worlds alone, those of both must be the same."""

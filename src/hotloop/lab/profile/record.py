@@ -23,13 +23,11 @@ from hotloop.stats.intervals import FEWEST
 
 CLEAN, WATCHED = "clean", "watched"
 
-WALLS = ("clean_wall_ns", "instrumented_wall_ns")
-"""The times of each pair, as a record's values name them."""
+WALLS = ("clean_wall_ns", "instrumented_wall_ns")  # The times of each pair, as a record's values name them
 
 WAITING_SHARE = 0.05
 
-UNEVEN_SHARE = 0.25
-"""Of the waiting, from which on it is the slowest worker's doing."""
+UNEVEN_SHARE = 0.25  # Of the waiting, from which on it is the slowest worker's doing
 
 
 class Pairs(Samples):

@@ -28,14 +28,11 @@ from hotloop.lab.profile.watch import Watch, fingerprint
 
 LOADED_TIMES = 11
 
+# How often the step is run: from the same saved state, or each time at the end of a fresh run.
 FRESH_TIMES = 3
-"""How often the step is run: from the same saved state, or each time at the end of a fresh run."""
 
-BUDGET_NS = 60_000_000_000
-"""After which no further fresh run is begun."""
-
-NEAR = 1_000
-"""Steps before it whose median is what a step takes now."""
+BUDGET_NS = 60_000_000_000  # After which no further fresh run is begun
+NEAR = 1_000  # Steps before it whose median is what a step takes now
 
 SAVED = "saved before the step and loaded again"
 
@@ -49,8 +46,7 @@ class Rerun:
     wall_ns: list[int] = field(default_factory=list)
     gc_ns: list[int] = field(default_factory=list)
     phases: list[dict[str, int]] = field(default_factory=list)
-    near_ns: list[float] = field(default_factory=list)
-    """The median of the steps before it, once a run."""
+    near_ns: list[float] = field(default_factory=list)  # The median of the steps before it, once a run
     same_way: bool | None = None
     how: str = FRESH
     counters: dict[str, int] = field(default_factory=dict)

@@ -19,31 +19,23 @@ from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.calls import Calls, Events, Steps, call_of
 from hotloop.lab.profile.tree import LOOP
 
-WINDOW_SLICES = 4_000
-"""Of one stretch of calls: its first calls, as many as fit."""
+WINDOW_SLICES = 4_000  # Of one stretch of calls: its first calls, as many as fit
+MOST_SLICES = 160_000  # Of a trace, the slowest steps not counted; a slice takes about 150 bytes of a file
+STEP, SPAN, PHASE, PAUSE = "step", "span", "native phase", "gc"  # Categories
+FIRST_WORKER = 1_000  # Tracks from here on are native workers; worker 0 is the thread that calls
 
-MOST_SLICES = 160_000
-"""Of a trace, the slowest steps not counted; a slice takes about 150 bytes of a file."""
-
-STEP, SPAN, PHASE, PAUSE = "step", "span", "native phase", "gc"
-"""Categories."""
-
-FIRST_WORKER = 1_000
-"""Tracks from here on are native workers; worker 0 is the thread that calls."""
-
+# What a reader of a trace must know.
 ABOUT = {
     "sampling": "the first calls of every stretch of a pass, and the slowest calls of all",
     "native_phases": "a step's phases are drawn one after another, each as long as it took in all: "
     "envs go through the phases in tiles, so that phases alternate within a step",
 }
-"""What a reader of a trace must know."""
 
 CATEGORY = "torch"
 
 FIRST_TRACK = 2_000
 
-MOST_BYTES = 20_000_000
-"""Of torch's own trace."""
+MOST_BYTES = 20_000_000  # Of torch's own trace
 
 DRAWN = ("cpu_op", "user_annotation", "kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver")
 
@@ -53,12 +45,9 @@ class Tracer:
     """Keeps the first calls of every stretch, and the slowest calls of all."""
 
     _windows: list[Slice] = field(default_factory=list)
-    _sampled: set[int] = field(default_factory=set)
-    """Steps that a window holds."""
-    _slow: dict[int, list[Slice]] = field(default_factory=dict)
-    """Step to its slices."""
-    _foreign: list[Slice] = field(default_factory=list)
-    """What another profiler saw, already on our clock."""
+    _sampled: set[int] = field(default_factory=set)  # Steps that a window holds
+    _slow: dict[int, list[Slice]] = field(default_factory=dict)  # Step to its slices
+    _foreign: list[Slice] = field(default_factory=list)  # What another profiler saw, already on our clock
     _tracks: dict[int, str] = field(default_factory=dict)
     _about: dict[str, Any] = field(default_factory=dict)
 

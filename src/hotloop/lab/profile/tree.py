@@ -7,16 +7,14 @@ from hotloop.core.time_tree import TimeTree, join
 from hotloop.envs.foreign.inside import ENV_STEP
 from hotloop.envs.subject import Subject
 
-LOOP = "loop"
-"""The span around one turn."""
+LOOP = "loop"  # The span around one turn
 
+# What the loop does beside the env and the policy: Python, and the counting of work.
 OTHER = "everything else"
-"""What the loop does beside the env and the policy: Python, and the counting of work."""
 
 ELSE = f"{WALL}/{OTHER}"
 
-PhaseTimes = Mapping[str, int]
-"""Phase to ns, with `step` for the whole of it, as a batch reports them."""
+PhaseTimes = Mapping[str, int]  # Phase to ns, with `step` for the whole of it, as a batch reports them
 
 
 def native_place(paths: Iterable[str], whole: str) -> str:

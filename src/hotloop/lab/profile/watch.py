@@ -35,27 +35,16 @@ from hotloop.lab.profile.calls import (
 from hotloop.lab.profile.trace import Tracer
 from hotloop.stats.histogram import RELATIVE_ERROR, Histogram
 
-NO_RESETS = SimpleNamespace(resets=0)
-"""What stands in for a subject whose own log says which envs were reset."""
-
-EVENTS = 1 << 18
-"""Spans and marks of a stretch: 8 MiB."""
-
-STEPS_BYTES = 8 << 20
-"""Rows of a batch's steps of a stretch."""
-
-FIRST_CALLS = 2_048
-"""Of the first stretch, before it is known how many events a call makes."""
-
-FILLED = 0.7
-"""Of the log that a stretch is planned to fill."""
+NO_RESETS = SimpleNamespace(resets=0)  # What stands in for a subject whose own log says which envs were reset
+EVENTS = 1 << 18  # Spans and marks of a stretch: 8 MiB
+STEPS_BYTES = 8 << 20  # Rows of a batch's steps of a stretch
+FIRST_CALLS = 2_048  # Of the first stretch, before it is known how many events a call makes
+FILLED = 0.7  # Of the log that a stretch is planned to fill
 
 
-KEPT = 10
-"""Slowest calls without a reset, and as many with one."""
+KEPT = 10  # Slowest calls without a reset, and as many with one
 
-Check = tuple[int, str]
-"""A step, and what all envs gave back after it, hashed."""
+Check = tuple[int, str]  # A step, and what all envs gave back after it, hashed
 
 
 class CallStatistics:

@@ -29,11 +29,8 @@ from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.probes import choose
 from hotloop.probes.instructions import Counter
 
-LOOK_S = 0.5
-"""Of clean and of watched play, each, in one look at the phases."""
-
-ONCE = Rounds(count=1, iterations=1, warmup=0)
-"""A bench that only tells what there is."""
+LOOK_S = 0.5  # Of clean and of watched play, each, in one look at the phases
+ONCE = Rounds(count=1, iterations=1, warmup=0)  # A bench that only tells what there is
 
 Order = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 HASH_BYTES = 6
 
+# Packages whose arrays hold their values; another object with `__array__` computes them for its reader.
 LIBRARIES = ("numpy", "torch", "jax", "jaxlib", "tensordict", "pandas")
-"""Packages whose arrays hold their values; another object with `__array__` computes them for its reader."""
 
 
 def hashes(fields: Mapping[str, Any]) -> dict[str, str]:

@@ -23,34 +23,25 @@ import time
 from contextlib import suppress
 from typing import Any
 
-ADOPTS = "adopts-orphans"
-"""The argument of this process once orphans come to it."""
+ADOPTS = "adopts-orphans"  # The argument of this process once orphans come to it
 
 PR_SET_CHILD_SUBREAPER = 36
 
-SETTLE_S = 30.0
-"""For what a program left behind to stop using CPU."""
+SETTLE_S = 30.0  # For what a program left behind to stop using CPU
+END_S = 2.0  # For a program to end by itself where it is interrupted
 
-END_S = 2.0
-"""For a program to end by itself where it is interrupted."""
-
+# Between two looks at what was left behind, and for how long none of it may use CPU.
 LOOK_S, CALM_S = 0.02, 0.2
-"""Between two looks at what was left behind, and for how long none of it may use CPU."""
 
+# Of the time between two looks: a process that used less CPU, or waited less for a core, sleeps.
 BUSY_SHARE = 0.1
-"""Of the time between two looks: a process that used less CPU, or waited less for a core, sleeps."""
 
-KILL_S = 2.0
-"""For the kernel to end what was killed."""
+KILL_S = 2.0  # For the kernel to end what was killed
+MOST_CHARACTERS = 100  # Of a command line
+IN_KIB = sys.platform != "darwin"  # The unit of a peak; it is bytes there
 
-MOST_CHARACTERS = 100
-"""Of a command line."""
-
-IN_KIB = sys.platform != "darwin"
-"""The unit of a peak; it is bytes there."""
-
+# Signals that Python, or this program, treats otherwise than the next one should.
 CHANGED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE)
-"""Signals that Python, or this program, treats otherwise than the next one should."""
 
 
 ENDING = (signal.SIGTERM,)

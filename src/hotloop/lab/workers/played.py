@@ -10,8 +10,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.target import Target
 from hotloop.lab.profile.probes import drawn, staged
 
-STRETCH_NS = 50_000_000
-"""From which on a stretch whose actions are drawn together is long enough."""
+STRETCH_NS = 50_000_000  # From which on a stretch whose actions are drawn together is long enough
 
 
 def main() -> None:

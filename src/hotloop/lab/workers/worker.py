@@ -36,35 +36,30 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
+# What a batch shows after a step, beside its infos and its digest.
 STANDARD = ("observations", "rewards", "terminals", "truncations", "final_observations", "masks")
-"""What a batch shows after a step, beside its infos and its digest."""
+# What an env's step answers, by how many there are.
 ANSWERS: dict[int, tuple[str, ...]] = {
     5: ("observations", "rewards", "terminals", "truncations", "infos"),
     4: ("observations", "rewards", "terminals", "infos"),
 }
-"""What an env's step answers, by how many there are."""
+# Actions made at a time; a turn that needs more goes through them again.
 MOST_BYTES, MOST_DRAWN = 16 << 20, 1 << 16
-"""Actions made at a time; a turn that needs more goes through them again."""
 
-MASK = "action_mask"
-"""What infos and observations call the actions that are legal now."""
-NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))
-"""Of what is made here."""
+MASK = "action_mask"  # What infos and observations call the actions that are legal now
+NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))  # Of what is made here
 
 Fields = dict[str, Any]
 
+# Files beside this are run by their path: no module may be left that could be somebody's.
 HERE = Path(__file__).parent
-"""Files beside this are run by their path: no module may be left that could be somebody's."""
 
 hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(HERE / "hashes.py"))["hashes"]
 
 CORE = HERE.parents[1] / "core"
 
-TIMING = runpy.run_path(str(CORE / "turn_clock.py"))
-"""How turns are timed everywhere."""
-
-CLOCK = TIMING["TurnClock"]()
-"""Times the turns of the one subject that a worker has."""
+TIMING = runpy.run_path(str(CORE / "turn_clock.py"))  # How turns are timed everywhere
+CLOCK = TIMING["TurnClock"]()  # Times the turns of the one subject that a worker has
 
 SERVE = runpy.run_path(str(CORE / "process" / "serve.py"))["serve"]
 

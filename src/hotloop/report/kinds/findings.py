@@ -24,21 +24,15 @@ from hotloop.report.section import (
 )
 from hotloop.report.units import SIZES, TIMES, count, percent, plain_float, scaled, sparkline
 
-MOST_ROWS = 10
-"""Of a table where there is little room; lines of code are shown whole."""
-CODE_WIDTH = 72
-"""Characters of a line of code that are shown where there is little room."""
-MEMORY_WIDTH = 120
-"""Points of memory over time."""
-RESOURCES = "resources"
-"""The probe whose facts have a place of their own."""
-CODE = ("code", "function", "operator", "site")
-"""Columns whose cells are names or lines of a program."""
+MOST_ROWS = 10  # Of a table where there is little room; lines of code are shown whole
+CODE_WIDTH = 72  # Characters of a line of code that are shown where there is little room
+MEMORY_WIDTH = 120  # Points of memory over time
+RESOURCES = "resources"  # The probe whose facts have a place of their own
+CODE = ("code", "function", "operator", "site")  # Columns whose cells are names or lines of a program
+# Units in a column's name, which its values are drawn by, and what is left of them in its heading.
 SHOWN = {"ns": "", "bytes": "", "share": "%"}
-"""Units in a column's name, which its values are drawn by, and what is left of them in its heading."""
 
-Pictures = Mapping[str, str]
-"""Probe to an SVG of the stacks it saw."""
+Pictures = Mapping[str, str]  # Probe to an SVG of the stacks it saw
 
 
 def findings(found: Sequence[Finding]) -> Sections:

@@ -39,11 +39,8 @@ from hotloop.report.section import (
 from hotloop.report.units import percent, plain, speed, speed_interval
 from hotloop.stats.summary import label
 
-SAMPLES = "samples"
-"""The probe whose functions stand below the tree."""
-
-MOST_HOT = 10
-"""Functions at a glance; a page has all."""
+SAMPLES = "samples"  # The probe whose functions stand below the tree
+MOST_HOT = 10  # Functions at a glance; a page has all
 
 
 def profiles(records: Sequence[Record], *, slow_steps: bool = False) -> Sections:

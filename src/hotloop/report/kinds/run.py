@@ -25,12 +25,12 @@ from hotloop.report.section import (
 )
 from hotloop.report.units import CPU, count, on_core, percent, speed, speed_interval
 
+# Metrics of what a loop may count, and what they are called.
 SPEEDS = {
     "env_steps_per_s": "steps/s",
     "updates_per_s": "updates/s",
     "samples_per_s": "samples/s",
 }
-"""Metrics of what a loop may count, and what they are called."""
 
 THREADS = "threads/"
 

@@ -24,10 +24,8 @@ from hotloop.report.section import (
 )
 from hotloop.report.units import count, percent, times, took
 
-SMALLEST = 0.01
-"""Of the wall time; a phase below it has no line."""
-SHOWN, SHOWN_APART = 5, 3
-"""Slow steps at a glance, and of those that are kept apart; a page has all."""
+SMALLEST = 0.01  # Of the wall time; a phase below it has no line
+SHOWN, SHOWN_APART = 5, 3  # Slow steps at a glance, and of those that are kept apart; a page has all
 STEP_COLUMNS: tuple[Column, ...] = (
     *text_columns("#", whole=True),
     *number_columns("step"),

@@ -15,8 +15,8 @@ SELF = "self"  # What a row has beyond its children
 SMALLEST = 0.0005  # Of the whole; a smaller rest is not worth a line
 MOST_MOVING = 4  # Phases named, those that move the most first
 
+# What a column shows of a row, of which the second is its share of the whole.
 Cell = Callable[[TimeTree, float], str]
-"""What a column shows of a row, of which the second is its share of the whole."""
 
 
 def of_wall(_: TimeTree, share: float) -> str:

@@ -12,8 +12,8 @@ from hotloop.report.kinds.times import Cell, account_of, calls_of, draw_account,
 from hotloop.report.section import Curve, Facts, Section, Sections, Span, facts
 from hotloop.report.units import count, speed, speed_interval
 
+# What a curve is called, and the values it is of.
 CURVES = {"return": "return_per_agent", "eval": "eval_return", "agreement": "agreement"}
-"""What a curve is called, and the values it is of."""
 COLUMNS: dict[str, Cell] = {
     "ms": lambda row, _: f"{row.total_ns / 1e6:,.2f}",
     "of wall": of_wall,

@@ -17,13 +17,13 @@ from hotloop.core.world import (
 )
 
 AGENTS = 1
+# What is counted, in the order of state.Count: the events first.
 COUNTERS = (
     *("cards_drawn", "lands_played", "spells_cast", "abilities_used", "triggers_put", "things_resolved"),
     *("spells_countered", "attacks_made", "blocks_made", "damages_dealt", "creatures_died", "cards_returned"),
     *("ended_by_life", "ended_by_library", "ended_drawn", "ended_by_timeout"),
     *("decisions_made", "options_refused", "options_truncated", "permanents_truncated"),
 )
-"""What is counted, in the order of state.Count: the events first."""
 VILLAINS = ("random", "simple", "passive", "first", "search", "none")
 
 

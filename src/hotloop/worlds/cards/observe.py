@@ -32,15 +32,14 @@ from hotloop.worlds.cards.table import CARDS, Effect, Keyword, Type
 
 PLAYER, CARD, PERMANENT, ACTION, FOCUS, EVENT = 26, 29, 5, 8, 2, 7
 KINDS = 7
+# The steps that begin the second phase and those after it.
 PHASES = (Step.MAIN, Step.BEGIN_COMBAT, Step.SECOND_MAIN, Step.END)
-"""The steps that begin the second phase and those after it."""
 SHOWN_EFFECTS = (Effect.MANA, Effect.HARM, Effect.COUNTER, Effect.RETURN)
+# The columns of a card that say where it is.
 IN_ZONE = tuple(tuple(float(zone == each) for each in Zone) for zone in Zone)
-"""The columns of a card that say where it is."""
 
 
-POINTED_AT = ("agent_cards", "opponent_cards", "agent", "opponent")
-"""What a focus numbers, one after another."""
+POINTED_AT = ("agent_cards", "opponent_cards", "agent", "opponent")  # What a focus numbers, one after another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,8 @@ from hotloop.worlds.cards.state import DECK, NONE, OBJECTS, Copy, Ending, Kind, 
 from hotloop.worlds.cards.table import HARM_DAMAGE, Effect, Keyword
 
 ME, OPPONENT = OBJECTS, OBJECTS + 1
-DRAWS = 2
-"""The first of an episode's random numbers that its villain uses."""
-FEW_LIVES = 9
-"""From here on burning the opponent is worth a card."""
+DRAWS = 2  # The first of an episode's random numbers that its villain uses
+FEW_LIVES = 9  # From here on burning the opponent is worth a card
 KEYWORDS = tuple(map(int, Keyword))
 AIRBORNE = Keyword.FLYING | Keyword.REACH
 
@@ -264,8 +262,8 @@ class First(Player):
     policy = "first"
 
 
+# The first of an episode's random numbers that searches use, and as many for each decision.
 SEARCH_DRAWS, LANES = 1 << 32, 4096
-"""The first of an episode's random numbers that searches use, and as many for each decision."""
 
 
 def search(s: State, limits: Limits, *, rollouts: int, max_decisions: int) -> int:

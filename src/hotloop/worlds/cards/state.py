@@ -11,14 +11,11 @@ from hotloop.worlds.cards.table import CARDS, CREATURES, Card, Effect, Keyword
 
 SEATS = 2
 HERO, VILLAIN = range(SEATS)
-DECK = 60
-"""Places for cards a seat; a card is known by seat * DECK + its place in the deck's list."""
-OBJECTS = SEATS * DECK
-"""Where objects that are no cards begin: OBJECTS + seat is a player."""
+DECK = 60  # Places for cards a seat; a card is known by seat * DECK + its place in the deck's list
+OBJECTS = SEATS * DECK  # Where objects that are no cards begin: OBJECTS + seat is a player
 NONE = -1
 LIFE, HAND = 20, 7
-EVENTS = 32
-"""As many are kept, the oldest go."""
+EVENTS = 32  # As many are kept, the oldest go
 
 
 class Zone(IntEnum):
@@ -124,10 +121,8 @@ class Option:
     """One of the things that can be chosen."""
 
     kind: int
-    subject: int = NONE
-    """The card it is about."""
-    object: int = NONE
-    """What else it is about: the attacker that is blocked, what is targeted."""
+    subject: int = NONE  # The card it is about
+    object: int = NONE  # What else it is about: the attacker that is blocked, what is targeted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,18 +132,14 @@ class Copy:
     kind: int
     zone: int = Zone.LIBRARY
     tapped: int = 0
-    sick: int = 0
-    """It came after its player's last untap step."""
+    sick: int = 0  # It came after its player's last untap step
     damage: int = 0
     boost: int = 0
-    doomed: int = 0
-    """Something with deathtouch has hurt it."""
+    doomed: int = 0  # Something with deathtouch has hurt it
     attacking: int = 0
     blocked: int = 0
-    blocking: int = NONE
-    """The attacker it blocks."""
-    moves: int = 0
-    """How often it changed its zone: what came back is another object."""
+    blocking: int = NONE  # The attacker it blocks
+    moves: int = 0  # How often it changed its zone: what came back is another object
 
     @property
     def row(self) -> Card:
@@ -176,8 +167,7 @@ class Side:
     """What one player has; the top of a library is its end."""
 
     life: int = LIFE
-    mana: list[int] = field(default_factory=lambda: [0] * 6)
-    """Colourless, then the five colours."""
+    mana: list[int] = field(default_factory=lambda: [0] * 6)  # Colourless, then the five colours
     land_played: int = 0
     drew_nothing: int = 0
     library: list[int] = field(default_factory=list)
@@ -207,8 +197,7 @@ class Entry:
     card: int
     seat: int
     target: int = NONE
-    target_moves: int = 0
-    """The target's moves when it was chosen."""
+    target_moves: int = 0  # The target's moves when it was chosen
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,38 +208,31 @@ class State:
     turn: int = 0
     step: int = Step.UNTAP
     active: int = HERO
-    first: int = HERO
-    """Who began."""
-    holder: int = HERO
-    """Who must choose."""
+    first: int = HERO  # Who began
+    holder: int = HERO  # Who must choose
     passes: int = 0
     wants: int = Wants.NOTHING
     item: int = Item.SPELL
-    subject: int = NONE
-    """What a target is chosen for, or who may attack or block."""
+    subject: int = NONE  # What a target is chosen for, or who may attack or block
+    # The place on the battlefield of the next who may attack or block; NONE when all were asked.
     cursor: int = NONE
-    """The place on the battlefield of the next who may attack or block; NONE when all were asked."""
-    second_pass: int = 0
-    """Whether more combat damage follows."""
+    second_pass: int = 0  # Whether more combat damage follows
     ending: int = Ending.NONE
     winner: int = NONE
     decisions: int = 0
     sides: list[Side] = field(default_factory=list)
     cards: dict[int, Copy] = field(default_factory=dict)
     stack: list[Entry] = field(default_factory=list)
-    pending: list[int] = field(default_factory=list)
-    """Cards whose triggers are not on the stack yet."""
+    pending: list[int] = field(default_factory=list)  # Cards whose triggers are not on the stack yet
     attackers: list[int] = field(default_factory=list)
+    # The last ones: what, whose, subject, object, amount, step.
     events: list[list[int]] = field(default_factory=list)
-    """The last ones: what, whose, subject, object, amount, step."""
     event_count: int = 0
+    # How many events had happened when each seat chose last.
     seen: list[int] = field(default_factory=lambda: [0, 0])
-    """How many events had happened when each seat chose last."""
     options: list[Option] = field(default_factory=list)
-    truncated: int = 0
-    """Options that did not fit, of the decision at hand."""
-    counts: list[int] = field(default_factory=lambda: [0] * len(COUNTERS))
-    """Over the life of an env."""
+    truncated: int = 0  # Options that did not fit, of the decision at hand
+    counts: list[int] = field(default_factory=lambda: [0] * len(COUNTERS))  # Over the life of an env
 
     def creatures(self, seat: int) -> list[tuple[int, Copy]]:
         """A seat's creatures in battlefield order."""

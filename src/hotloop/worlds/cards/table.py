@@ -25,16 +25,11 @@ class Effect(IntEnum):
     """What a card's text does."""
 
     NOTHING = 0
-    MANA = 1
-    """Taps for one mana of its colour."""
-    HARM = 2
-    """Deals `HARM_DAMAGE` to any target."""
-    COUNTER = 3
-    """Counters a spell."""
-    RETURN = 4
-    """Returns a creature to its owner's hand when it enters."""
-    PUMP = 5
-    """For one red mana it has +1/+0 this turn."""
+    MANA = 1  # Taps for one mana of its colour
+    HARM = 2  # Deals `HARM_DAMAGE` to any target
+    COUNTER = 3  # Counters a spell
+    RETURN = 4  # Returns a creature to its owner's hand when it enters
+    PUMP = 5  # For one red mana it has +1/+0 this turn
 
 
 HARM_DAMAGE = 3
@@ -65,14 +60,12 @@ class Card:
 
     name: str
     type: Type
-    cost: str = ""
-    """A digit of generic mana, then a letter for each coloured one."""
+    cost: str = ""  # A digit of generic mana, then a letter for each coloured one
     power: int = 0
     toughness: int = 0
     keywords: Keyword = NO_KEYWORD
     effect: Effect = Effect.NOTHING
-    colour: int = 0
-    """Of the mana it makes, where it makes any."""
+    colour: int = 0  # Of the mana it makes, where it makes any
 
     @property
     def generic(self) -> int:

@@ -136,8 +136,7 @@ def end_combat(s: State) -> None:
 
 
 MAINS = (Step.MAIN, Step.SECOND_MAIN)
-SHUFFLES, COIN = 0, 1
-"""Which of an episode's random numbers a beginning uses."""
+SHUFFLES, COIN = 0, 1  # Which of an episode's random numbers a beginning uses
 
 
 def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) -> State:

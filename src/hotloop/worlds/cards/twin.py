@@ -15,8 +15,7 @@ from hotloop.worlds.cards.observe import Limits, observation
 from hotloop.worlds.cards.players import search, villains_choice
 from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, State, words
 
-NOBODY = "none"
-"""Whoever calls plays both seats."""
+NOBODY = "none"  # Whoever calls plays both seats
 
 
 class Cards:

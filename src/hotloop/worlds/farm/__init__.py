@@ -27,10 +27,8 @@ from hotloop.worlds.farm import ledger
 NUM_ACTIONS = 8
 CHANNELS = 13
 TYPES = ("system", "independent", "control")
-BODY = 8
-"""Numbers of an observation without perception: the agent's own state."""
-HELD_AREA = 100
-"""Units of area an agent has where the population is held."""
+BODY = 8  # Numbers of an observation without perception: the agent's own state
+HELD_AREA = 100  # Units of area an agent has where the population is held
 MOST_AGENTS = 10_000
 
 COUNTERS = (

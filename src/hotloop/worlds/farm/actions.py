@@ -38,8 +38,7 @@ HEARING = 50.0
 
 DEFENCE_TURNS = 3
 GIFT = 2.0
-KEPT = 5.0
-"""What whoever shares keeps at least."""
+KEPT = 5.0  # What whoever shares keeps at least
 WAYS = ((0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (1.0, 0.0))
 
 
@@ -195,8 +194,7 @@ def die(farm: "Farm", agent: Agent, cause: str) -> None:
     farm.count(f"death.{cause}")
 
 
-WEIGHTS = (4, 4, 26, 6, 36, 12, 4, 8)
-"""Of a hundred decisions, by action."""
+WEIGHTS = (4, 4, 26, 6, 36, 12, 4, 8)  # Of a hundred decisions, by action
 
 
 class Weighted:

@@ -46,15 +46,15 @@ class Real(IntEnum):
 
 
 NOT_ITS_TURN, DONE = -1, 0
+# What came of an action, by number; -1 is that its agent was killed first.
 RESULTS = (
     *("done", "no_target", "no_food", "too_poor", "blocked", "unlucky", "full", "unheard", "unknown"),
     "barred",
 )
-"""What came of an action, by number; -1 is that its agent was killed first."""
 FATES = ("lives on", "starved", "killed")
 
+# The arrays, [agents, Number], [agents, Real] and [nodes, 3] of x, y and amount.
 NUMBERS, REALS, NODES = "log_numbers", "log_reals", "log_nodes"
-"""The arrays, [agents, Number], [agents, Real] and [nodes, 3] of x, y and amount."""
 
 
 def arrays(agents: int, nodes: int) -> tuple[Array, ...]:

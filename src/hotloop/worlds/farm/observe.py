@@ -25,8 +25,7 @@ from hotloop.worlds.farm.state import (
 if TYPE_CHECKING:
     from hotloop.worlds.farm.twin import Farm
 
-LANDMARKS = 25
-"""Cells from one landmark to the next."""
+LANDMARKS = 25  # Cells from one landmark to the next
 
 SELF, ALLIES, ENEMIES, FOOD, OBSTACLES, TERRAIN, VISIBILITY = range(7)
 KNOWN_EMPTY, HEAT, TRAILS, ALLY_SIGNAL, GOAL, LANDMARK = range(7, 13)
@@ -174,12 +173,10 @@ def picture(farm: "Farm") -> NDArray[np.uint8]:
 
 
 GROUND = (38, 44, 36)
-BREED_COLOURS = ((90, 170, 255), (255, 190, 70), (240, 100, 160))
-"""System, independent, control."""
+BREED_COLOURS = ((90, 170, 255), (255, 190, 70), (240, 100, 160))  # System, independent, control
 SCALE = 6
 LETTERS = "SIC"
-MOST_COLUMNS = 100
-"""Of text; a wider world is drawn with several cells a letter."""
+MOST_COLUMNS = 100  # Of text; a wider world is drawn with several cells a letter
 
 
 class FarmDrawer:

@@ -14,24 +14,19 @@ from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws
 from hotloop.core.world import Plan
 
+# A slot's states; who dies keeps the slot until the environment has been updated.
 FREE, ALIVE, DYING = range(3)
-"""A slot's states; who dies keeps the slot until the environment has been updated."""
 
 BREEDS = 3
 FULL_HEALTH = 100.0
 
 KNOWN, DAMAGE, TRAIL, SIGNAL = range(4)
+# The fields that decay; a signal is heard by those of one type, so each type has a field.
 FIELDS = SIGNAL + BREEDS
-"""The fields that decay; a signal is heard by those of one type, so each type has a field."""
 DECAY = tuple(map(f32, (0.98, 0.85, 0.90, 0.92, 0.92, 0.92)))
-FAINT = f32(1 / 256)
-"""Below this a field is nothing."""
-
-BLOCK = 8
-"""Cells of a side of what has one terrain."""
-
-LANES = 8
-"""Random numbers an agent has in a step."""
+FAINT = f32(1 / 256)  # Below this a field is nothing
+BLOCK = 8  # Cells of a side of what has one terrain
+LANES = 8  # Random numbers an agent has in a step
 LANE_WAY, LANE_CHANCE, LANE_X, LANE_Y, LANE_LUCK = range(5)
 LANE_NODES = 1 << 32
 LANE_TERRAIN = 1 << 33
@@ -46,17 +41,13 @@ class Agent:
     x: float = 0.0
     y: float = 0.0
     to_x: float = 0.0
-    to_y: float = 0.0
-    """Where it will be when the environment is updated."""
+    to_y: float = 0.0  # Where it will be when the environment is updated
     resources: float = 0.0
     health: float = 0.0
-    total: float = 0.0
-    """Reward so far."""
-    goal: int = -1
-    """The node it gathered from last."""
+    total: float = 0.0  # Reward so far
+    goal: int = -1  # The node it gathered from last
     serial: int = 0
-    parent: int = -1
-    """Its serial; -1 is none."""
+    parent: int = -1  # Its serial; -1 is none
     generation: int = 0
     age: int = 0
     defending: int = 0
@@ -115,17 +106,15 @@ class State:
 
     episode_seed: int = 0
     tick: int = 0
-    serials: int = 0
-    """Agents there ever were in this episode; the next one's number."""
+    serials: int = 0  # Agents there ever were in this episode; the next one's number
     births: int = 0
     starved: int = 0
     killed: int = 0
-    lived: int = 0
-    """Agent-steps of this episode."""
+    lived: int = 0  # Agent-steps of this episode
     agents: list[Agent] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    # Cell to value; a cell that is not there is 0.
     fields: list[dict[int, float]] = field(default_factory=list)
-    """Cell to value; a cell that is not there is 0."""
 
 
 def uniform(word: int) -> float:
@@ -143,10 +132,8 @@ def is_rough(block: int) -> bool:
     return block >> 62 == 0
 
 
-CLUSTER = 5
-"""Nodes of a cluster."""
-CLUSTER_SIZE = 5.0
-"""How far from its middle a node is at most, in each direction."""
+CLUSTER = 5  # Nodes of a cluster
+CLUSTER_SIZE = 5.0  # How far from its middle a node is at most, in each direction
 
 
 def begin(plan: Plan, episode_seed: int) -> State:

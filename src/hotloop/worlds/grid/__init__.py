@@ -58,6 +58,7 @@ class Parameters:
     )
 
 
+# What can happen, and is counted.
 COUNTERS = (
     "move",
     "move.blocked",
@@ -79,7 +80,6 @@ COUNTERS = (
     "area.enter",
     "area.leave",
 )
-"""What can happen, and is counted."""
 
 
 def plan(parameters: Parameters) -> Plan:

@@ -8,8 +8,7 @@ from enum import IntEnum
 
 from hotloop.worlds.grid.rules import Recipe, Rules
 
-MAX_KINDS = 32
-"""Kinds of station the teacher can tell apart; a table's further kinds it only walks around."""
+MAX_KINDS = 32  # Kinds of station the teacher can tell apart; a table's further kinds it only walks around
 
 
 class Tier(IntEnum):
@@ -25,13 +24,11 @@ class Tier(IntEnum):
 class Task:
     """One row of the station table as something to do."""
 
-    kind: int
-    """Its place among the briefing's kinds."""
+    kind: int  # Its place among the briefing's kinds
     tier: Tier
     vibe: int
     neighbours: int
-    takes: tuple[int, ...]
-    """By resource."""
+    takes: tuple[int, ...]  # By resource
     gives: tuple[int, ...]
 
 
@@ -39,39 +36,26 @@ class Task:
 class Habits:
     """The teacher's measures, in ticks unless they say otherwise."""
 
-    patience: int = 30
-    """How long it waits beside a station for a helper."""
-    sulk: int = 40
-    """How long it then does without helpers."""
-    soon: int = 10
-    """A station ready within this time is worth going to."""
-    stale: int = 16
-    """A plan older than this is made anew."""
-    stride: int = 6
-    """The same, for a plan to explore."""
-    backoff: int = 8
-    """How long it leaves a station alone that refused it."""
-    stuck: int = 3
-    """Steps in one place, wanting to walk, after which it plans around the agents it sees."""
-    failures: int = 4
-    """Failed steps towards one free cell after which it takes it for a wall."""
-    whim: int = 8
-    """How long it prefers one direction to the others."""
+    patience: int = 30  # How long it waits beside a station for a helper
+    sulk: int = 40  # How long it then does without helpers
+    soon: int = 10  # A station ready within this time is worth going to
+    stale: int = 16  # A plan older than this is made anew
+    stride: int = 6  # The same, for a plan to explore
+    backoff: int = 8  # How long it leaves a station alone that refused it
+    stuck: int = 3  # Steps in one place, wanting to walk, after which it plans around the agents it sees
+    failures: int = 4  # Failed steps towards one free cell after which it takes it for a wall
+    whim: int = 8  # How long it prefers one direction to the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
     """All the teacher knows of the rules."""
 
-    fuel: int
-    """The resource that moving costs; -1 where it is free."""
+    fuel: int  # The resource that moving costs; -1 where it is free
     price: int
-    low: int
-    """With less fuel than this it goes to charge."""
-    limits: tuple[int, ...]
-    """By resource: how much of it is worth holding; 0 where it is good for nothing."""
-    tags: tuple[int, ...]
-    """By kind: the value of its tag token."""
+    low: int  # With less fuel than this it goes to charge
+    limits: tuple[int, ...]  # By resource: how much of it is worth holding; 0 where it is good for nothing
+    tags: tuple[int, ...]  # By kind: the value of its tag token
     tasks: tuple[Task, ...]
     habits: Habits = field(default_factory=Habits)
 
@@ -87,10 +71,8 @@ class Briefing:
         }
 
 
-BATCH = 2
-"""How many times a recipe's goods are fetched before it is made."""
-REACH = 15
-"""Moves the teacher wants fuel for when it sets out to charge."""
+BATCH = 2  # How many times a recipe's goods are fetched before it is made
+REACH = 15  # Moves the teacher wants fuel for when it sets out to charge
 
 
 def brief(rules: Rules) -> Briefing:

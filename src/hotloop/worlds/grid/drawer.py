@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hotloop.worlds.grid.features import KINDS
 from hotloop.worlds.grid.rules import Area, Rules
 
-DOTS = 8
-"""Rows and columns of a drawing."""
+DOTS = 8  # Rows and columns of a drawing
 
 Colour = tuple[int, int, int]
 
@@ -22,8 +21,7 @@ Colour = tuple[int, int, int]
 class Sprite:
     """One drawing: `#` is its colour, `-` a darker and `+` a lighter one, `.` lets the ground through."""
 
-    symbol: str
-    """What stands for it where there is only text."""
+    symbol: str  # What stands for it where there is only text
     colour: Colour
     dots: tuple[str, ...]
 
@@ -51,18 +49,15 @@ def parse(lines: list[str]) -> tuple[str, Sprite]:
     return name, Sprite(symbol=symbol, colour=(red, green, blue), dots=tuple(lines[1:]))
 
 
-PIXELS = 2
-"""Of an image, along each side of a sprite's dot."""
-SCALE = DOTS * PIXELS
-"""Pixels along each side of a cell."""
+PIXELS = 2  # Of an image, along each side of a sprite's dot
+SCALE = DOTS * PIXELS  # Pixels along each side of a cell
 
 GROUND: Colour = (24, 27, 35)
-LINE: Colour = (31, 35, 45)
-"""The left and upper edge of a free cell."""
-PLATE: Colour = (44, 50, 63)
-"""What a station stands on."""
+LINE: Colour = (31, 35, 45)  # The left and upper edge of a free cell
+PLATE: Colour = (44, 50, 63)  # What a station stands on
 ICE: Colour = (190, 235, 255)
 CLIP: Colour = (255, 70, 70)
+# By team; the first is nobody's, and later ones are used again.
 TEAMS: tuple[Colour, ...] = (
     (208, 212, 220),
     (66, 135, 245),
@@ -74,18 +69,15 @@ TEAMS: tuple[Colour, ...] = (
     (240, 90, 120),
     (160, 130, 90),
 )
-"""By team; the first is nobody's, and later ones are used again."""
-TINT_SHARE = 0.16
-"""Of a team's colour in the ground of its areas."""
+TINT_SHARE = 0.16  # Of a team's colour in the ground of its areas
 
 AGENT = KINDS.index("agent") + 1
 WALL = KINDS.index("wall") + 1
 
+# All that decides how a cell looks: its four numbers, and 1 + the team whose area it lies in, or 0.
 Look = tuple[int, int, int, int, int]
-"""All that decides how a cell looks: its four numbers, and 1 + the team whose area it lies in, or 0."""
 
-Characters = tuple[str, Colour, Colour]
-"""Text, the colour it is written in, and the colour behind it."""
+Characters = tuple[str, Colour, Colour]  # Text, the colour it is written in, and the colour behind it
 
 
 class GridDrawer:

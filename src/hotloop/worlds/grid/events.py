@@ -14,8 +14,7 @@ from hotloop.worlds.grid.state import WALL, Agent, Station
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid
 
-EVENT_LANES = 1 << 20
-"""Events draw from lanes of their own: this, plus 4,096 an event."""
+EVENT_LANES = 1 << 20  # Events draw from lanes of their own: this, plus 4,096 an event
 SPAWN_TRIES = 16
 
 

@@ -24,10 +24,10 @@ class Feature(IntEnum):
     COOLDOWN = 14
     USES = 15
     CLIPPED = 16
-    INVENTORY = 32
-    """The first resource's low byte; its high byte is the next, then the second resource's."""
+    INVENTORY = 32  # The first resource's low byte; its high byte is the next, then the second resource's
 
 
+# The value of a TAG token: what kind of object it is. A table's own kinds follow.
 KINDS = (
     "agent",
     "wall",
@@ -42,7 +42,6 @@ KINDS = (
     "smithy",
     "beacon",
 )
-"""The value of a TAG token: what kind of object it is. A table's own kinds follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,5 @@ def feature_table(resources: Sequence[str]) -> dict[int, FeatureInfo]:
     return table
 
 
-GLOBAL = 0xFE
-"""The location of tokens that belong to no cell."""
-UNUSED = 0xFF
-"""All three bytes of a token that says nothing."""
+GLOBAL = 0xFE  # The location of tokens that belong to no cell
+UNUSED = 0xFF  # All three bytes of a token that says nothing

@@ -26,12 +26,11 @@ class Cell(IntEnum):
     EMPTY = 0
     WALL = 1
     SPAWN = 2
-    STATION = 3
-    """The first kind of station; the others follow."""
+    STATION = 3  # The first kind of station; the others follow
 
 
+# What characters mean in every map; a table's stations add their symbols.
 LEGEND = {".": Cell.EMPTY, " ": Cell.EMPTY, "#": Cell.WALL, "@": Cell.SPAWN}
-"""What characters mean in every map; a table's stations add their symbols."""
 
 
 def parse_size(size: str) -> tuple[int, int]:

@@ -14,23 +14,21 @@ from typing import Any, TypeVar
 from hotloop.core.errors import InputError, show_value, unknown
 from hotloop.worlds.grid.features import KINDS
 
-MOST = 65535
-"""The most of one resource anything can hold."""
+MOST = 65535  # The most of one resource anything can hold
 MAX_RESOURCES = 16
 MAX_VIBES = 16
 MAX_RADIUS = 15
-MAX_ROWS = 64
-"""Of any table; native code keeps them in fixed arrays."""
-MAX_STRUCK = 100
-"""By one event; each event has 4,096 random numbers a tick, and a spawn may need 32 of them."""
+MAX_ROWS = 64  # Of any table; native code keeps them in fixed arrays
+MAX_STRUCK = 100  # By one event; each event has 4,096 random numbers a tick, and a spawn may need 32 of them
 AGENT = "agent"
 REACHES = ("all", "friends", "enemies")
 EFFECTS = ("spawn", "drain", "clip", "team")
+# What an agent counts of itself, for rewards: goods put into a store, others frozen.
 STATS = ("deposit", "hit")
-"""What an agent counts of itself, for rewards: goods put into a store, others frozen."""
 
 NAMES, AMOUNTS = tuple[str, ...], Mapping[str, int]
 
+# What TOML must have for a field of each type.
 EXPECTED: dict[Any, str] = {
     int: "int",
     str: "str",
@@ -39,7 +37,6 @@ EXPECTED: dict[Any, str] = {
     NAMES: "a list of names",
     AMOUNTS: f"a table of names and amounts, each at most {MOST}",
 }
-"""What TOML must have for a field of each type."""
 
 T = TypeVar("T")
 
@@ -51,8 +48,7 @@ class Area:
     radius: int
     resource: str
     amount: int
-    reach: str = "all"
-    """`all`, `friends` of the source's team, or `enemies` of it."""
+    reach: str = "all"  # `all`, `friends` of the source's team, or `enemies` of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +58,15 @@ class Recipe:
     kind: str
     takes: Mapping[str, int] = field(default_factory=dict)
     gives: Mapping[str, int] = field(default_factory=dict)
-    cooldown: int = 0
-    """Ticks until the station can be used again."""
-    vibe: int = 0
-    """The vibe the user must have; 0 asks for none."""
-    neighbours: int = 0
-    """How many other agents must stand beside the station."""
+    cooldown: int = 0  # Ticks until the station can be used again
+    vibe: int = 0  # The vibe the user must have; 0 asks for none
+    neighbours: int = 0  # How many other agents must stand beside the station
+    # How often the station can be used in an episode; 0 is without end. The kind's first row decides.
     uses: int = 0
-    """How often the station can be used in an episode; 0 is without end. The kind's first row decides."""
-    claims: bool = False
-    """Using it gives it to the user's team. The kind's first row decides."""
-    stores: bool = False
-    """It keeps what it takes. The kind's first row decides."""
-    symbol: str = ""
-    """Its character in a text map. The kind's first row decides."""
-    area: Area | None = None
-    """The kind's first row decides."""
+    claims: bool = False  # Using it gives it to the user's team. The kind's first row decides.
+    stores: bool = False  # It keeps what it takes. The kind's first row decides.
+    symbol: str = ""  # Its character in a text map. The kind's first row decides.
+    area: Area | None = None  # The kind's first row decides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +84,13 @@ class Event:
 
     name: str
     effect: str
-    kind: str
-    """Whom it strikes: a station's kind or `agent`; what it makes, for a spawn."""
+    kind: str  # Whom it strikes: a station's kind or `agent`; what it makes, for a spawn
     at: int = 0
     every: int = 0
-    count: int = 0
-    """How many are drawn; 0 strikes all."""
-    amount: int = 0
-    """Units drained, ticks clipped, or the most stations a spawn may ever make."""
+    count: int = 0  # How many are drawn; 0 strikes all
+    amount: int = 0  # Units drained, ticks clipped, or the most stations a spawn may ever make
     resource: str = ""
-    then: str = ""
-    """An event that follows at once."""
+    then: str = ""  # An event that follows at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +99,7 @@ class Reward:
 
     of: str
     weight: float
-    cap: int = MOST
-    """Holding more than this earns nothing more."""
+    cap: int = MOST  # Holding more than this earns nothing more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +108,10 @@ class Rules:
 
     resources: tuple[str, ...] = ()
     vibes: int = 0
-    attack_vibe: int = 0
-    """The vibe in which bumping into another attacks it; 0 is never."""
+    attack_vibe: int = 0  # The vibe in which bumping into another attacks it; 0 is never
     attack_costs: str = ""
-    shield: str = ""
-    """The resource that absorbs an attack."""
-    freeze: int = 0
-    """Ticks an attack freezes."""
+    shield: str = ""  # The resource that absorbs an attack
+    freeze: int = 0  # Ticks an attack freezes
     loot: tuple[str, ...] = ()
     start: Mapping[str, int] = field(default_factory=dict)
     caps: Mapping[str, int] = field(default_factory=dict)
@@ -141,10 +122,8 @@ class Rules:
     events: tuple[Event, ...] = ()
     rewards: tuple[Reward, ...] = ()
     mobile: Area | None = None
-    mobile_vibe: int = 0
-    """The vibe in which an agent carries the mobile area with it."""
-    place: Mapping[str, int] = field(default_factory=dict)
-    """How many stations of each kind a seeded map gets."""
+    mobile_vibe: int = 0  # The vibe in which an agent carries the mobile area with it
+    place: Mapping[str, int] = field(default_factory=dict)  # How many stations of each kind a seeded map gets
 
     @property
     def kinds(self) -> tuple[str, ...]:

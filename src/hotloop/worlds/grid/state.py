@@ -10,8 +10,7 @@ from hotloop.core.exact.random import mix
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid
 
-WALL = -1
-"""What the twin's map holds for a wall; an agent is its index, a station follows the agents."""
+WALL = -1  # What the twin's map holds for a wall; an agent is its index, a station follows the agents
 
 
 @dataclass(slots=True)
@@ -22,37 +21,29 @@ class Agent:
     col: int
     spawn_row: int
     spawn_col: int
-    came_row: int
-    """The cell it came from."""
+    came_row: int  # The cell it came from
     came_col: int
     team: int
     group: int
     inventory: list[int]
-    counted: list[int]
-    """Each reward's value at the last tick."""
-    stats: list[int]
-    """Goods put into a store, others frozen."""
+    counted: list[int]  # Each reward's value at the last tick
+    stats: list[int]  # Goods put into a store, others frozen
     vibe: int = 0
     frozen: int = 0
-    inside: bool = False
-    """Whether an area reaches it."""
+    inside: bool = False  # Whether an area reaches it
     last_action: int = 0
-    last_reward: int = 0
-    """As the token's byte."""
-    total: float = 0.0
-    """Reward of the episode."""
+    last_reward: int = 0  # As the token's byte
+    total: float = 0.0  # Reward of the episode
 
 
 @dataclass(slots=True)
 class Station:
     """One station's state."""
 
-    kind: int
-    """Its place among the rules' kinds."""
+    kind: int  # Its place among the rules' kinds
     row: int
     col: int
-    uses: int
-    """How often it can still be used, where its kind is limited."""
+    uses: int  # How often it can still be used, where its kind is limited
     inventory: list[int]
     team: int = 0
     cooldown: int = 0

@@ -17,8 +17,7 @@ from hotloop.worlds.grid.briefing import Briefing, Task, Tier
 from hotloop.worlds.grid.features import GLOBAL, KINDS, UNUSED, Feature
 from hotloop.worlds.grid.twin import DIRECTIONS
 
-Cell = tuple[int, int]
-"""(row, col) from the agent's spawn, south and east positive."""
+Cell = tuple[int, int]  # (row, col) from the agent's spawn, south and east positive
 AGENT_TAG, WALL_TAG = KINDS.index("agent"), KINDS.index("wall")
 
 
@@ -27,10 +26,8 @@ class SeenStation:
     """A station in view."""
 
     tag: int
-    wait: int = 0
-    """Ticks until it can be used, as far as it shows."""
-    spent: bool = False
-    """It has no uses left."""
+    wait: int = 0  # Ticks until it can be used, as far as it shows
+    spent: bool = False  # It has no uses left
 
 
 @dataclass(slots=True)
@@ -42,8 +39,7 @@ class Sight:
     vibe: int = 0
     frozen: int = 0
     inventory: dict[int, int] = field(default_factory=dict)
-    cells: list[Cell] = field(default_factory=list)
-    """Every cell it is sure to have seen, whatever is in it."""
+    cells: list[Cell] = field(default_factory=list)  # Every cell it is sure to have seen, whatever is in it
     walls: set[Cell] = field(default_factory=set)
     agents: set[Cell] = field(default_factory=set)
     stations: dict[Cell, SeenStation] = field(default_factory=dict)
@@ -116,8 +112,7 @@ def seen_cells(here: Cell, radius: int, distance: int) -> list[Cell]:
     return [(here[0] + row, here[1] + col) for row in span for col in span if abs(row) + abs(col) <= distance]
 
 
-FRAME = 64
-"""Side of the square that is remembered; native code keeps a row in a word."""
+FRAME = 64  # Side of the square that is remembered; native code keeps a row in a word
 MAX_STATIONS = 32
 MAX_DISTANCE = 255
 NEVER = 2**31 - 1
@@ -127,10 +122,8 @@ NEVER = 2**31 - 1
 class KnownStation:
     """A station that was seen, and is still where it was."""
 
-    kind: int
-    """Its place among the briefing's kinds."""
-    ready: int
-    """The tick from which it can be used, as far as is known."""
+    kind: int  # Its place among the briefing's kinds
+    ready: int  # The tick from which it can be used, as far as is known
 
 
 @dataclass(slots=True)
@@ -140,10 +133,10 @@ class Atlas:
     top: int = -(FRAME // 2)
     left: int = -(FRAME // 2)
     known: set[Cell] = field(default_factory=set)
+    # Walls and stations, which never move; a subset of the known cells.
     blocked: set[Cell] = field(default_factory=set)
-    """Walls and stations, which never move; a subset of the known cells."""
+    # The last that were met for the first time, in that order.
     stations: dict[Cell, KnownStation] = field(default_factory=dict)
-    """The last that were met for the first time, in that order."""
 
     def frames(self, cell: Cell) -> bool:
         return 0 <= cell[0] - self.top < FRAME and 0 <= cell[1] - self.left < FRAME
@@ -182,8 +175,8 @@ class Atlas:
             self.blocked.add(cell)
 
 
+# Each cell's distance from the nearest goal, over cells known to be free; up to that of the agent.
 Field = dict[Cell, int]
-"""Each cell's distance from the nearest goal, over cells known to be free; up to that of the agent."""
 
 
 def flood(goals: Iterable[Cell], free: Collection[Cell], here: Cell, steps: tuple[Cell, ...]) -> Field | None:
@@ -203,8 +196,7 @@ def neighbours(cells: Iterable[Cell], steps: tuple[Cell, ...]) -> set[Cell]:
 
 
 NOOP = 0
-Wishes = frozenset[int]
-"""The tasks of the briefing that the agent could do now, by their places."""
+Wishes = frozenset[int]  # The tasks of the briefing that the agent could do now, by their places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +204,8 @@ class Route:
     """A plan: where to, and for how long it holds."""
 
     wishes: Wishes
-    distance: Field | None
-    """None where there is no way to anything."""
-    tier: Tier | None
-    """None is to explore."""
+    distance: Field | None  # None where there is no way to anything
+    tier: Tier | None  # None is to explore
     expires: int
 
 
@@ -243,20 +233,13 @@ class Mind:
     atlas: Atlas = field(default_factory=Atlas)
     route: Route | None = None
     charging: bool = False
-    stocked: bool = False
-    """It has fetched a whole batch and now makes what it can from it."""
-    waited: int = 0
-    """Ticks beside a station without the helper it needs."""
-    alone_until: int = 0
-    """Up to this tick it counts on no helpers."""
-    aimed: Cell | None = None
-    """The cell that a move chosen last leads to."""
-    missed: Cell | None = None
-    """The free cell that the last step towards failed."""
-    failures: int = 0
-    """How often in a row that was so."""
-    stuck: int = 0
-    """How often in a row somebody stood in the way."""
+    stocked: bool = False  # It has fetched a whole batch and now makes what it can from it
+    waited: int = 0  # Ticks beside a station without the helper it needs
+    alone_until: int = 0  # Up to this tick it counts on no helpers
+    aimed: Cell | None = None  # The cell that a move chosen last leads to
+    missed: Cell | None = None  # The free cell that the last step towards failed
+    failures: int = 0  # How often in a row that was so
+    stuck: int = 0  # How often in a row somebody stood in the way
 
     @property
     def briefing(self) -> Briefing:

@@ -22,8 +22,8 @@ from hotloop.worlds.grid.observe import global_tokens, picture, window_cells, wi
 from hotloop.worlds.grid.rules import Rules
 from hotloop.worlds.grid.state import WALL, Agent, Station, digest, pack_walls
 
+# (row, col) by move: north, south, east, west, then the diagonals.
 DIRECTIONS = ((-1, 0), (1, 0), (0, 1), (0, -1), (-1, 1), (-1, -1), (1, 1), (1, -1))
-"""(row, col) by move: north, south, east, west, then the diagonals."""
 
 
 class Grid:

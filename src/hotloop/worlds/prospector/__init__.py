@@ -7,8 +7,8 @@ from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, 
 
 AGENTS = 1
 NUM_ACTIONS = 69
+# Random play leaves out the last action, cash out, which would end every episode within a hundred steps.
 RANDOM_ACTIONS = 68
-"""Random play leaves out the last action, cash out, which would end every episode within a hundred steps."""
 OBSERVATIONS = 260
 
 COUNTERS = (

@@ -58,18 +58,18 @@ class Mining(NamedTuple):
     bias: Number
 
 
+# Wide, focused, deep.
 SCANS = (
     Scan(F(0.22), F(0.10), F(1.35)),
     Scan(F(0.42), F(0.20), F(1.00)),
     Scan(F(0.80), F(0.45), F(0.55)),
 )
-"""Wide, focused, deep."""
+# Conservative, standard, aggressive.
 MINING = (
     Mining(F(0.80), F(2), F(0.8), F(1.2), F(0.05), F(-0.7)),
     Mining(F(1.15), F(4), F(1.6), F(2.2), F(0.10), F(0)),
     Mining(F(1.55), F(7), F(2.8), F(4.0), F(0.16), F(0.8)),
 )
-"""Conservative, standard, aggressive."""
 
 
 def scan(stream: Stream, asteroid: Asteroid, how: Scan) -> None:
@@ -156,10 +156,8 @@ ACTIONS = 69
 HOLD = 6
 CASH_OUT = 68
 SALE_SHARES = (F(0.25), F(0.5), F(1))
-FUEL_OFFERS = ((120, 60), (260, 120), (480, 210))
-"""Fuel and its price."""
-SUPPLIES = (("kits", 150), ("stabilisers", 175), ("decoys", 110))
-"""Name and price."""
+FUEL_OFFERS = ((120, 60), (260, 120), (480, 210))  # Fuel and its price
+SUPPLIES = (("kits", 150), ("stabilisers", 175), ("decoys", 110))  # Name and price
 OVERHAUL_PRICE = 280
 
 

@@ -11,15 +11,13 @@ from hotloop.core.exact import maths
 from hotloop.core.exact.random import Pcg32
 
 F = np.float32
+# A float32. What meets a Python number stays one, so `heat + 2.5` rounds once, as native code does.
 Number = np.floating[Any]
-"""A float32. What meets a Python number stays one, so `heat + 2.5` rounds once, as native code does."""
 
-Real = Number | float
-"""A float32, or a Python number to become one."""
+Real = Number | float  # A float32, or a Python number to become one
 NOTHING = F(0)
 
-COMMODITIES = 6
-"""Iron, nickel, water ice, platinum group, rare isotopes, volatiles."""
+COMMODITIES = 6  # Iron, nickel, water ice, platinum group, rare isotopes, volatiles
 IRON, NICKEL, ICE, PLATINUM, ISOTOPES, VOLATILES = range(COMMODITIES)
 COMMODITY_NAMES = ("iron", "nickel", "water ice", "platinum", "isotopes", "volatiles")
 MAX_NODES = 32
@@ -30,12 +28,10 @@ KIND_NAMES = ("station", "cluster", "hazard")
 
 MAX_FUEL = 1000
 MAX_CARGO = 200
-FULL = 100
-"""Of hull, heat, tool and alert."""
+FULL = 100  # Of hull, heat, tool and alert
 MAX_SUPPLIES = 12
 CREDIT_SCALE = 1000
-FARTHEST = 31
-"""Steps to the station of a node that has no way there."""
+FARTHEST = 31  # Steps to the station of a node that has no way there
 
 PRICE_BASE = tuple(map(F, (45, 55, 85, 145, 210, 120)))
 PRICE_MIN = tuple(map(F, (12, 15, 20, 50, 80, 30)))

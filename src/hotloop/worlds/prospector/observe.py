@@ -44,8 +44,7 @@ PRICES_AT = 244
 CHANGES_AT = 250
 INVENTORIES_AT = 256
 SHOWN_INVENTORIES = (IRON, ICE, PLATINUM, ISOTOPES)
-RICHEST = log(F(1 + 1e7))
-"""Credits at which their observation is full, as a logarithm."""
+RICHEST = log(F(1 + 1e7))  # Credits at which their observation is full, as a logarithm
 
 assert EDGES_AT + SLOTS * EDGE_SIZE == 66
 assert ASTEROIDS_AT + MAX_ASTEROIDS * ASTEROID_SIZE == PRICES_AT
@@ -129,14 +128,14 @@ def observation(state: State, time_max: int, *, selection_valid: bool) -> Iterat
     yield from market_row(state.market)
 
 
-Metric = Callable[[Ship, bool], Number | int]
-"""From a ship, and whether it survived, to a float32."""
+Metric = Callable[[Ship, bool], Number | int]  # From a ship, and whether it survived, to a float32
 
 
 def ticks(ship: Ship) -> int:
     return max(1, ship.ticks)
 
 
+# In the order of metrics.h.
 METRICS: Mapping[str, Metric] = {
     "credits": lambda ship, _: ship.credits,
     "net_profit": lambda ship, _: ship.credits - ship.spend,
@@ -153,9 +152,9 @@ METRICS: Mapping[str, Metric] = {
     "cargo_utilization_avg": lambda ship, _: ship.use / ticks(ship),
     "time_remaining": lambda ship, _: ship.time,
 }
-"""In the order of metrics.h."""
 
 
+# Name, place in the observation, maximum.
 GAUGES = (
     ("fuel", 0, MAX_FUEL),
     ("hull", 1, FULL),
@@ -164,7 +163,6 @@ GAUGES = (
     ("cargo", 4, MAX_CARGO),
     ("alert", 5, FULL),
 )
-"""Name, place in the observation, maximum."""
 
 
 class Log:

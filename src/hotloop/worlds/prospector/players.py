@@ -34,47 +34,37 @@ SELL, BUY_FUEL, BUY_KIT, OVERHAUL, CASH_OUT, DOCK = 43, 61, 64, 67, 68, 42
 SCAN_WIDE, SCAN_DEEP, SELECT, MINE, STABILISE = 8, 10, 12, 28, 31
 REPAIR_TOOL, REPAIR_HULL, JETTISON_IRON = 34, 35, 36
 FUEL_PRICES = (60, 120, 210)
-LONGEST_WAIT = 12
-"""Steps a patient player waits at the station for better prices."""
-BUFF_STEPS = 4
-"""Steps for which an asteroid counts as stabilised."""
+LONGEST_WAIT = 12  # Steps a patient player waits at the station for better prices
+BUFF_STEPS = 4  # Steps for which an asteroid counts as stabilised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """Where a player draws its lines; shares are of the maximum."""
 
+    # It goes home with more in the hold, with more heat, with less hull or with less fuel than these.
     cargo: Number
-    """It goes home with more in the hold, with more heat, with less hull or with less fuel than these."""
     heat: Number
     hull: Number
     fuel: Number
-    refuel: Number
-    """Below it buys fuel."""
-    overhaul: Number
-    """With less hull it has the ship overhauled, or mends it with a kit."""
-    alert: Number
-    """With more it throws iron overboard, or nothing, which calms as well."""
-    scans: bool = False
-    """Whether it looks before it mines, mines gently and gives up in time."""
-    patient: bool = False
-    """Whether it waits for prices to rise."""
+    refuel: Number  # Below it buys fuel
+    overhaul: Number  # With less hull it has the ship overhauled, or mends it with a kit
+    alert: Number  # With more it throws iron overboard, or nothing, which calms as well
+    scans: bool = False  # Whether it looks before it mines, mines gently and gives up in time
+    patient: bool = False  # Whether it waits for prices to rise
 
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
     """What a player knows of its episode."""
 
-    slot: int = NOWHERE
-    """The way it left the station by."""
+    slot: int = NOWHERE  # The way it left the station by
+    # Which of the station's ways lead to nodes where nothing is left.
     closed: list[bool] = field(default_factory=lambda: [False] * SLOTS)
-    """Which of the station's ways lead to nodes where nothing is left."""
-    lost: int = 0
-    """How often it looked for a way home from a node that is not next to the station."""
+    lost: int = 0  # How often it looked for a way home from a node that is not next to the station
     waited: int = 0
     buff: int = 0
-    line: Number = NOTHING
-    """With less hull it goes home; lower where it left the station unmended."""
+    line: Number = NOTHING  # With less hull it goes home; lower where it left the station unmended
 
 
 def affordable(price: int) -> Number:

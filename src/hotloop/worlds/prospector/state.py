@@ -35,8 +35,7 @@ class Edge:
     time: int
     fuel: Number
     threat: Number
-    estimate: Number
-    """Of the threat, as the ship has it."""
+    estimate: Number  # Of the threat, as the ship has it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,11 +60,9 @@ class Node:
     hazard: Number
     pirate: Number
     edges: list[Edge | None] = field(default_factory=lambda: [None] * SLOTS)
-    steps: int = FARTHEST
-    """To the station."""
+    steps: int = FARTHEST  # To the station
     asteroids: list[Asteroid] = field(default_factory=list)
-    visited: bool = False
-    """The asteroids of a node where the ship has never been follow from the seed alone."""
+    visited: bool = False  # The asteroids of a node where the ship has never been follow from the seed alone
 
     @classmethod
     def thaw(cls, row: dict[str, Any]) -> Self:
@@ -81,8 +78,7 @@ class Market:
     price: list[Number] = field(default_factory=nothing)
     previous: list[Number] = field(default_factory=nothing)
     inventory: list[Number] = field(default_factory=nothing)
-    recent: list[Number] = field(default_factory=nothing)
-    """Sold lately."""
+    recent: list[Number] = field(default_factory=nothing)  # Sold lately
     amplitude: list[Number] = field(default_factory=nothing)
     phase: list[Number] = field(default_factory=nothing)
     period: list[Number] = field(default_factory=nothing)
@@ -99,10 +95,8 @@ class Ship:
     alert: Number = NOTHING
     credits: Number = NOTHING
     spend: Number = NOTHING
-    lost: Number = NOTHING
-    """Value lost to pirates."""
-    use: Number = NOTHING
-    """Share of the hold in use, summed over ticks."""
+    lost: Number = NOTHING  # Value lost to pirates
+    use: Number = NOTHING  # Share of the hold in use, summed over ticks
     cargo: list[Number] = field(default_factory=nothing)
     time: int = 0
     ticks: int = 0
@@ -116,8 +110,8 @@ class Ship:
     encounters: int = 0
     scans: int = 0
     mined: int = 0
+    # Ticks for which an asteroid of this index is stabilised, at any node.
     buffs: list[int] = field(default_factory=lambda: [0] * MAX_ASTEROIDS)
-    """Ticks for which an asteroid of this index is stabilised, at any node."""
 
     @property
     def load(self) -> Number:

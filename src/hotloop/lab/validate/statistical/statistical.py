@@ -45,8 +45,7 @@ from hotloop.stats.contrasts import ONE_FALSE_IN, Contrasts, contrasts
 
 KIND = "statistical"
 
-PAIRS = {SMOKE: 256, SOAK: 2_048}
-"""Of episodes of each policy."""
+PAIRS = {SMOKE: 256, SOAK: 2_048}  # Of episodes of each policy
 
 NEEDED = 32
 

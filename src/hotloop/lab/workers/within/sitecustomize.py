@@ -26,11 +26,10 @@ SAMPLER = HERE.parents[2] / "core" / "sampler.py"
 
 FOLDER = os.environ.get("HOTLOOP_WITHIN", "")
 
+# A process that Python starts for itself, and which only waits.
 BOOKKEEPER = "multiprocessing.resource_tracker"
-"""A process that Python starts for itself, and which only waits."""
 
-MOST_STACKS = 20_000
-"""Kept of one process; the rarest are left out."""
+MOST_STACKS = 20_000  # Kept of one process; the rarest are left out
 
 
 def begin() -> None:

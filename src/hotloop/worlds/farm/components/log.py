@@ -12,8 +12,7 @@ from hotloop.worlds.farm.actions import Weighted
 from hotloop.worlds.farm.ledger import NOT_ITS_TURN, NUMBERS, Number
 from hotloop.worlds.farm.twin import Farm
 
-FIRST_STEPS = 2
-"""Played before, so that actions and states are as they are in life."""
+FIRST_STEPS = 2  # Played before, so that actions and states are as they are in life
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.worlds.farm.log.rows import AGENTS, SIMULATIONS, Columns, Table, Written, create, version_of
 
+# Rows of one statement. Each statement hands Python's lock over and back, so that whoever steps gets it.
 AT_ONCE = (250, 25, 1)
-"""Rows of one statement. Each statement hands Python's lock over and back, so that whoever steps gets it."""
 
 PAGE_BYTES = 4096
 
@@ -24,14 +24,12 @@ END = f"UPDATE {SIMULATIONS.name} SET steps = ?, reason = ? WHERE simulation = ?
 class Profile:
     """How SQLite weighs speed, safety and memory; the journal is a WAL in all of them."""
 
+    # FULL waits for the disk at every transaction, NORMAL at every checkpoint, OFF never: what a killed
+    # process has committed is there with each, what a machine without power has with FULL alone.
     synchronous: str
-    """FULL waits for the disk at every transaction, NORMAL at every checkpoint, OFF never: what a killed
-    process has committed is there with each, what a machine without power has with FULL alone."""
     cache_kib: int
-    checkpoint_pages: int
-    """Pages of the WAL that are moved into the database at once."""
-    temporary: str
-    """Where SQLite keeps what it needs for a while."""
+    checkpoint_pages: int  # Pages of the WAL that are moved into the database at once
+    temporary: str  # Where SQLite keeps what it needs for a while
 
 
 PROFILES = {
@@ -48,12 +46,9 @@ class Storage:
 
     path: Path
     profile: str = "balanced"
-    in_memory: bool = False
-    """Whether it is copied to its path only when it is closed."""
-    most_pages: int = 0
-    """0 is without a limit."""
-    patience_s: float = 5.0
-    """How long to wait for whoever has locked it."""
+    in_memory: bool = False  # Whether it is copied to its path only when it is closed
+    most_pages: int = 0  # 0 is without a limit
+    patience_s: float = 5.0  # How long to wait for whoever has locked it
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:

@@ -14,8 +14,7 @@ from hotloop.core.errors import HotloopError, InputError, MissingError, unknown
 from hotloop.core.machine import install_line
 from hotloop.worlds.farm.log.rows import TABLES, Table, open_log
 
-ROWS_AT_ONCE = 100_000
-"""Rows held in memory; each such group is a row group of the file."""
+ROWS_AT_ONCE = 100_000  # Rows held in memory; each such group is a row group of the file
 
 
 def export(log: Path, tables: Sequence[str] = (), folder: Path | None = None) -> list[Path]:

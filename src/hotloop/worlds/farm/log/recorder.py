@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Trouble = (sqlite3.Error, OSError)
-"""What a disk or a database may come with."""
+Trouble = (sqlite3.Error, OSError)  # What a disk or a database may come with
 
 
 class Direct(Generic[T]):
@@ -97,8 +96,8 @@ class Background(Generic[T]):
                 self._queue.task_done()
 
 
+# Why a run ended; whose reason is not written was killed.
 EXTINCT, PLAYED, CUT_OFF, STOPPED = "nobody is left", "max_steps were played", "cut off", "stopped"
-"""Why a run ended; whose reason is not written was killed."""
 
 numbered = count(1)
 

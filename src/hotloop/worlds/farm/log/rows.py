@@ -15,8 +15,7 @@ from hotloop.worlds.farm.ledger import DONE, FATES, NOT_ITS_TURN, RESULTS, Numbe
 
 VERSION = 1
 
-APPLICATION = 0x484C464D
-"""SQLite keeps both in a database's header, as user_version and application_id."""
+APPLICATION = 0x484C464D  # SQLite keeps both in a database's header, as user_version and application_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +23,8 @@ class Table:
     """One table; rows are only ever added, but for a life's and a run's end."""
 
     name: str
-    columns: Mapping[str, str]
-    """Name to type."""
-    nothing: tuple[str, ...] = ()
-    """Columns whose -1 is written as NULL."""
+    columns: Mapping[str, str]  # Name to type
+    nothing: tuple[str, ...] = ()  # Columns whose -1 is written as NULL
     key: str = ""
 
     @property
@@ -122,15 +119,15 @@ STEPS = Table(
     columns={**WHEN, **dict.fromkeys(COUNTS, "INTEGER"), "stock": "REAL", "reward": "REAL"},
 )
 
+# In the order in which a step is written: one whose row in the last is there is there in all.
 TABLES = (CONFIG, SIMULATIONS, AGENTS, ACTIONS, INCIDENTS, BIRTHS, NODES, STATES, STEPS)
-"""In the order in which a step is written: one whose row in the last is there is there in all."""
 
+# Actions and their results in words.
 NAMED = """CREATE VIEW actions AS
 SELECT simulation, step, agent, a.value AS action, r.value AS result, target, amount, reward
 FROM agent_actions
 LEFT JOIN config a ON a.key = 'action.' || agent_actions.action
 LEFT JOIN config r ON r.key = 'result.' || agent_actions.result"""
-"""Actions and their results in words."""
 
 
 def create(connection: sqlite3.Connection, facts: Mapping[str, object]) -> None:
@@ -171,26 +168,21 @@ def open_log(path: Path) -> sqlite3.Connection:
 
 DEFEND, ATTACK, REPRODUCE = (NAMES.index(name) for name in ("defend", "attack", "reproduce"))
 
-Columns = Sequence[NDArray[Any] | Sequence[Any]]
-"""Of a table, in its order."""
+Columns = Sequence[NDArray[Any] | Sequence[Any]]  # Of a table, in its order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A step of all envs, copied before the next one rewrites it."""
 
-    simulation: NDArray[np.int64]
-    """[envs]: the number of the episode each env is in."""
-    step: NDArray[np.int64]
-    """[envs], from 1."""
-    lives: NDArray[np.int64]
-    """[envs]: agents the episode had before."""
+    simulation: NDArray[np.int64]  # [envs]: the number of the episode each env is in
+    step: NDArray[np.int64]  # [envs], from 1
+    lives: NDArray[np.int64]  # [envs]: agents the episode had before
     numbers: NDArray[np.int32]
     reals: NDArray[np.float32]
     rewards: NDArray[np.float32]
     nodes: NDArray[np.float32]
-    counts: NDArray[np.int32]
-    """[envs, COUNTS]."""
+    counts: NDArray[np.int32]  # [envs, COUNTS]
     stock: NDArray[np.float32]
 
 
@@ -199,10 +191,8 @@ class Stretch:
     """Some steps, and the runs that began or ended in them."""
 
     steps: tuple[Snapshot, ...]
-    begun: tuple[tuple[int, int, int, str], ...] = ()
-    """Simulation, env, episode and seed."""
-    ended: tuple[tuple[int, str, int], ...] = ()
-    """Steps, reason and simulation."""
+    begun: tuple[tuple[int, int, int, str], ...] = ()  # Simulation, env, episode and seed
+    ended: tuple[tuple[int, str, int], ...] = ()  # Steps, reason and simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +200,7 @@ class Written:
     """What a stretch comes to in the database."""
 
     inserted: list[tuple[Table, Columns]] = field(default_factory=list)
-    deaths: list[tuple[int, str, int, int]] = field(default_factory=list)
-    """Step, cause, simulation and agent."""
+    deaths: list[tuple[int, str, int, int]] = field(default_factory=list)  # Step, cause, simulation and agent
     ended: tuple[tuple[int, str, int], ...] = ()
     env_steps: int = 0
 
