@@ -92,6 +92,7 @@ class Item:
     target: Target
     do: str = "bench"
     against: Target | None = None  # What it is compared with, by `compare`
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,8 +339,7 @@ class Source:
 
     def names(self, where: Keys, value: Any) -> tuple[str, ...]:
         """Names of functions: a list of texts, or one."""
-        several = value if isinstance(value, list) else [value]
-        return tuple(self.text(where, each) for each in several)
+        return tuple(self.text(where, each) for each in (value if isinstance(value, list) else [value]))
 
     def metric(self, where: Keys, value: Any) -> str:
         word = self.text(where, value)
@@ -439,6 +439,7 @@ def item_of(source: Source, where: Keys, item: Any) -> Item:
         target=Target(name, source.keys((*where, "keys"), item.get("keys", {})), **parts),
         do=do,
         against=None if against is None else Target.parse(against),
+        line=source.line(where),
     )
 
 
@@ -480,14 +481,13 @@ def put_budget(path: Path, budget: Budget) -> None:
 
 def budget_to_toml(budget: Budget) -> dict[str, Any]:
     """The keys of a budget as its table has them, without those that are as usual."""
-    change = None if budget.max_change is None else f"{budget.max_change * 100:g}%"
     whole = budget.limit is not None and budget.limit == int(budget.limit)
     said: dict[str, Any] = {
         "target": budget.target,
         "keys": budget.keys or None,
         "metric": budget.metric,
         "limit": int(budget.limit or 0) if whole else budget.limit,
-        "max_change": change,
+        "max_change": None if budget.max_change is None else f"{budget.max_change * 100:g}%",
         "against": budget.against,
         "pattern": budget.pattern or None,
         "phases": budget.phases,
