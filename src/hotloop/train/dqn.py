@@ -410,7 +410,8 @@ class DQN:
                     "target": float(wanted.mean()),
                     "grad_norm": float(move()),
                 }
-                self.check_finite(terms, part)
+                if not math.isfinite(terms["total"] + terms["grad_norm"]):
+                    raise self.diverged(terms, part)
                 for name, term in terms.items():
                     sums[name].append(term)
                 self.learned += 1
@@ -429,16 +430,17 @@ class DQN:
             there[name] = self.scaled(there[name])
         return Transitions(**there)
 
-    def check_finite(self, terms: Mapping[str, float], part: Transitions) -> None:
-        """Stop at the first loss or gradient norm that is no number."""
-        if math.isfinite(terms["total"] + terms["grad_norm"]):
-            return
+    def diverged(self, terms: Mapping[str, float], part: Transitions) -> DivergedError:
+        """Return the error for a loss or gradient norm that is not finite; it names the first array."""
         samples = {name: array for name, array in part.arrays().items() if array is not None}
         first = next((name for name, each in samples.items() if not torch.isfinite(each).all()), "total")
-        raise DivergedError(
-            f"gradient step {self.learned}: first in {first}",
-            {"first": first, "samples": samples, "losses": dict(terms), "network": self.network.state_dict()},
-        )
+        evidence = {
+            "first": first,
+            "samples": samples,
+            "losses": dict(terms),
+            "network": self.network.state_dict(),
+        }
+        return DivergedError(f"gradient step {self.learned}: first in {first}", evidence)
 
     def state(self) -> dict[str, Any]:
         return {

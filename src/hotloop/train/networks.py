@@ -362,7 +362,14 @@ def default_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSett
     count = len(spec.layout.types) if is_by_type(spec, settings) else 1
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
         if settings.network:
-            return user_network(spec, shape, settings)
+            if not names_callable(settings.network):
+                raise InputError(f"train.network={settings.network} does not fit: write my_net.py:Net")
+            if settings.lstm:
+                raise InputError(
+                    "train.lstm is for our own network: leave it out, or leave out train.network"
+                )
+            torch.manual_seed(settings.seed)  # user code draws its weights itself
+            return UserNetwork(settings.network, shape, spec)
         networks = [network_for(spec, shape, settings) for _ in range(count)]
     with one_thread():
         for network in networks:
@@ -379,16 +386,6 @@ def is_by_type(spec: BatchSpec, settings: TrainSettings) -> bool:
     if settings.networks == "type" and settings.lstm:
         raise InputError(f"lstm={settings.lstm}: networks by type have no memory; use networks=one")
     return settings.networks == "type"
-
-
-def user_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> UserNetwork:
-    """Return user code's network, its weights as it draws them after torch was given the seed."""
-    if not names_callable(settings.network):
-        raise InputError(f"train.network={settings.network} does not fit: write my_net.py:Net")
-    if settings.lstm:
-        raise InputError("train.lstm is for our own network: leave it out, or leave out train.network")
-    torch.manual_seed(settings.seed)
-    return UserNetwork(settings.network, shape, spec)
 
 
 def network_for(

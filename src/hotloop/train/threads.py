@@ -37,8 +37,6 @@ WORTH_SHARING = 20_000_000
 
 AS_ASKED = "as asked"
 
-Inputs = tuple[Tensor, Memory | None, Tensor | None]
-
 Adopt = Callable[[nn.Module], None]
 """Gives a network's passes to whoever will do them, with as many threads as torch has now."""
 
@@ -72,14 +70,16 @@ class Fit:
 def fit_threads(
     network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = leave_to_torch
 ) -> Fit:
-    """As many as were asked for, or those that bore a minibatch best; `seen` is like what all rows see."""
+    """Return the threads of the settings, or the fastest for a minibatch; `seen` is like all rows."""
     if settings.torch_threads != AUTO:
         return Fit(threads=settings.torch_threads, why=AS_ASKED)
     if settings.device != "cpu":
         return Fit(threads=USUAL_THREADS, why="the network is on the GPU")
     if USUAL_THREADS == 1:
         return Fit(threads=1, why="there is one core")
-    if multiplications(network) * settings.minibatch_size < WORTH_SHARING:
+    weights = dict(network.named_parameters()).items()  # a table is looked up, not multiplied by
+    products = sum(each.numel() for name, each in weights if each.ndim > 1 and not name.endswith(".table"))
+    if products * settings.minibatch_size < WORTH_SHARING:
         return Fit(threads=1, why="a minibatch is too small to be shared")
     powers = {1 << power for power in range(USUAL_THREADS.bit_length())}
     counts = sorted(count for count in powers | {USUAL_THREADS} if count <= USUAL_THREADS)
@@ -97,17 +97,8 @@ def use_fitting(
     return fit
 
 
-def multiplications(network: nn.Module) -> int:
-    """For one row; what stands in a table is looked up."""
-    return sum(
-        weights.numel()
-        for name, weights in network.named_parameters()
-        if weights.ndim > 1 and not name.endswith(".table")
-    )
-
-
 def benchmark_thread_counts(among: list[int], work: Callable[[int], None]) -> dict[int, int]:
-    """What a round of each count takes, which take turns; one that cannot win any more is left out."""
+    """Return the time of a round of each count; they take turns, without those that cannot win any more."""
     taken: dict[int, list[int]] = {count: [] for count in among}
     begin_ns = now_ns()
     for count in among * WARM_ROUNDS:
@@ -139,14 +130,6 @@ def piece_of_work(
 ) -> Callable[[int], None]:
     """One minibatch forward and back, and the student's share of it, on copies that nobody keeps."""
     copies: dict[int, tuple[nn.Module, Student]] = {}
-
-    def copy_for(count: int) -> tuple[nn.Module, Student]:
-        if count not in copies:
-            copy = deepcopy(network)
-            adopt(copy)
-            copies[count] = copy, make_student(copy, replace(settings, compile=False))
-        return copies[count]
-
     rows, steps, size = len(seen), settings.num_steps, settings.minibatch_size
     minibatches = settings.update_epochs * max(1, rows * steps // size)
     looks = max(1, round(steps / minibatches))
@@ -154,7 +137,11 @@ def piece_of_work(
     learned, looked = inputs_of(network, seen, in_steps, size // in_steps), inputs_of(network, seen, 1, rows)
 
     def work(count: int) -> None:
-        copy, student = copy_for(count)
+        if count not in copies:
+            fresh = deepcopy(network)
+            adopt(fresh)
+            copies[count] = fresh, make_student(fresh, replace(settings, compile=False))
+        copy, student = copies[count]
         with torch.no_grad():
             for _ in range(looks):
                 student(*looked)
@@ -165,8 +152,10 @@ def piece_of_work(
     return work
 
 
-def inputs_of(network: Network, seen: Tensor, steps: int, rows: int) -> Inputs:
-    """What a network is called with for so many steps of rows: one batch, where it has no memory."""
+def inputs_of(
+    network: Network, seen: Tensor, steps: int, rows: int
+) -> tuple[Tensor, Memory | None, Tensor | None]:
+    """Return inputs for so many steps of rows: one batch for a network without a memory."""
     memory = network.first_memory(rows, torch.device("cpu"))
     if memory is None:
         return torch.zeros(steps * rows, *seen.shape[1:], dtype=seen.dtype), None, None

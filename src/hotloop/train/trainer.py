@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
@@ -195,7 +195,13 @@ class Trainer:
         """Go on from a checkpoint."""
         checkpoint.check_fits(path, content["identity"], self.identity())
         checkpoint.check_learned(path, content, self.settings)
-        self.load_network(path, content["network"])
+        try:
+            self.network.load_state_dict(content["network"])
+        except RuntimeError as error:
+            raise InputError(
+                f"{path} has another network ({checkpoint.first_line(error)}): "
+                "give the same hidden, embedding, lstm and networks"
+            ) from None
         try:
             self.take(checkpoint.share_of(content, self.ranks))
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
@@ -208,15 +214,6 @@ class Trainer:
         self.algorithm.restore(content, same_episodes=same_episodes)
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
-
-    def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
-        try:
-            self.network.load_state_dict(weights)
-        except RuntimeError as error:
-            raise InputError(
-                f"{path} has another network ({checkpoint.first_line(error)}): "
-                "give the same hidden, embedding, lstm and networks"
-            ) from None
 
 
 def check_shares(batch: Batch, settings: TrainSettings, ranks: Ranks) -> None:
