@@ -191,7 +191,7 @@ def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> No
 
 
 def save_envs(batch: Batch) -> dict[str, Tensor]:
-    """Every env of a batch, as one array of bytes; none on a GPU or of somebody's, which begin anew.
+    """Return every env of a batch as one array of bytes; none on a GPU or of user code, which begin anew.
 
     Each env is put back as it was saved, so that players begin to remember anew here just as they will in
     a run that is resumed from it: their memory is not part of an env.

@@ -136,7 +136,7 @@ class Replay:
     def add_last(self, cut: NDArray[np.int64], last: NDArray[Any]) -> None:
         """Put in what was seen last by those that were cut off: nothing was done there.
 
-        Where actions have masks, which were legal there nobody says, and such steps are never drawn.
+        If actions have masks, those of the last observations are not known, and such steps are never drawn.
         """
         places = self.take_places(len(cut))
         self.observations[places] = last

@@ -35,7 +35,7 @@ MOST_ENVS = 64
 
 
 ENDLESS_STEPS = 1_000
-"""Where a world never ends and nobody says when to stop."""
+"""The limit of an episode in a world that never ends, unless the settings have one."""
 
 
 class Policy(Protocol):
@@ -286,7 +286,7 @@ def check_network(path: Path, name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """Of every step that somebody made: what the best action was thought to be worth, and was."""
+    """The Q-value of the best action in every step of a living agent, and its return."""
 
     estimated: NDArray[np.float64]
     realised: NDArray[np.float64]

@@ -86,7 +86,7 @@ class ActorCritic(nn.Module):
         )
         self.value = nn.Linear(lstm or widths[-1], 1)
         self.passes: Passes | None = None
-        """Who does what trunk and heads say; torch where nobody was found."""
+        """The native passes through trunk and heads; None for torch's."""
 
     def forward(
         self, observations: Tensor, memory: Memory | None = None, begins: Tensor | None = None
@@ -182,7 +182,7 @@ class ActorCritic(nn.Module):
 class ByType(nn.Module):
     """One network a type; the last column of a row says which type it is of.
 
-    A type of which there is nobody is asked, too, for no rows: so every weight has a gradient, of zeros.
+    A type without agents runs too, for no rows: so every weight has a gradient, of zeros.
     """
 
     has_fixed_shapes = False
@@ -407,7 +407,7 @@ def network_for(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch work alone meanwhile: several round otherwise, and how many there are is nobody's seed."""
+    """Let torch work with one thread meanwhile: several round otherwise, and the seed must decide alone."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,6 +1,6 @@
-"""Who plays the other seat while a network learns: itself, an earlier self, or a player of the world.
+"""The player of the other seat while a network learns: itself, an earlier self, or one of the world.
 
-Both seats are played from outside, and a row is for whoever must choose. In each game the learner has a seat;
+Both seats are played from outside, and a row is for the seat whose turn it is. In each game the learner has a seat;
 the other is given to one of those that were asked for, drawn anew for every game. What the learner chose is
 learned from, and where it plays itself that is everything; values and advantages change their sign with the
 seat, for what one wins the other loses.

@@ -40,7 +40,7 @@ PATIENCE = timedelta(minutes=30)
 
 
 LOOK = timedelta(milliseconds=100)
-"""Between two looks at whether somebody is gone, while all are waited for."""
+"""Between two looks at whether a rank is gone, while all are waited for."""
 
 
 SETTLE_NS, SETTLE_S = 5_000_000_000, 500e-6
@@ -79,7 +79,7 @@ class Ranks:
         self.rank, self.size = rank, size
         self._who_died = who_died
         self._gone = ""
-        """Why nobody is waited for any more."""
+        """Why the other ranks are not waited for any more."""
         self._promised: dict[Future[Any], Any] = {}
         """Gradients that are under way, and who brings them."""
         self._left: list[Any] = []
@@ -243,7 +243,7 @@ class Ranks:
         return dist.all_gather(every, mine, async_op=True) if every else dist.all_reduce(mine, async_op=True)
 
     def give_up(self, why: str) -> None:
-        """Let nobody be waited for from now on; another thread may say so."""
+        """Stop waiting for other ranks; another thread may call this."""
         self._gone = why
         with self._lock:
             broken, self._promised = self._promised, {}

@@ -8,7 +8,7 @@ from hotloop.core.settings import parameter
 from hotloop.envs.spec import MAX_SEED
 
 HERE = "here"
-"""Where envs are stepped where nobody says otherwise: in the process that learns."""
+"""Where envs are stepped by default: in the process that learns."""
 
 AUTO = 0
 """As many threads as bear a minibatch best."""

@@ -1,4 +1,4 @@
-"""How many threads torch works with, measured where nobody says.
+"""How many threads torch works with, measured unless the settings say.
 
 More threads meet at a barrier after every operation, and where another program has one of the cores they wait
 there for whole slices of the scheduler's time. So each count is judged by what its rounds took together: a
@@ -38,7 +38,7 @@ WORTH_SHARING = 20_000_000
 AS_ASKED = "as asked"
 
 Adopt = Callable[[nn.Module], None]
-"""Gives a network's passes to whoever will do them, with as many threads as torch has now."""
+"""Gives a network's passes to its kernels, with as many threads as torch has now."""
 
 
 def leave_to_torch(network: nn.Module) -> None:
@@ -56,7 +56,7 @@ class Fit:
 
     @property
     def is_measured(self) -> bool:
-        """Whether nobody asked for it: it was found to be the best here."""
+        """Whether it was measured rather than set."""
         return self.why != AS_ASKED
 
     @property
@@ -128,7 +128,7 @@ def timed(count: int, work: Callable[[int], None]) -> int:
 def piece_of_work(
     network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = leave_to_torch
 ) -> Callable[[int], None]:
-    """One minibatch forward and back, and the student's share of it, on copies that nobody keeps."""
+    """One minibatch forward and back, and its share of collecting, on copies."""
     copies: dict[int, tuple[nn.Module, Student]] = {}
     rows, steps, size = len(seen), settings.num_steps, settings.minibatch_size
     minibatches = settings.update_epochs * max(1, rows * steps // size)

@@ -1,4 +1,4 @@
-"""What the trainer does with whole arrays beside the network's own passes, by whoever does it."""
+"""What the trainer does with whole arrays beside the network's own passes: in torch, or natively."""
 
 import math
 from collections.abc import Callable

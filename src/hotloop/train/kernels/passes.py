@@ -37,7 +37,7 @@ class Passes:
         """Room for those of all weights and biases, one after the other, so that ranks send them as one."""
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """A copy of a network has weights of its own, and its passes are torch's until somebody says so."""
+        """A copy of a network has weights of its own, and its passes are torch's until kernels adopt it."""
         return type(None), ()
 
     def __call__(self, seen: Tensor, index: Tensor | None = None) -> tuple[Tensor, ...]:
