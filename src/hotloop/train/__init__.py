@@ -6,9 +6,10 @@ all of it on a GPU, `ranks` and `actors` on several processes and machines. `win
 of episodes, `evaluation` plays apart, `timing` marks every part, `threads` chooses how many. Around them
 `settings`, `logs` and `checkpoint`.
 
-OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time:
-ones that spin would take the cores from other threads with work, such as those of the envs. They look around for a moment first, as our own pool's do: an update is thousands of
-short operations, and one that had to wake a thread each time took two to five times as long.
+OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time: ones
+that spin would take the cores from other threads with work, such as those of the envs. They look around for
+a moment first, as our own pool's do: an update is thousands of short operations, and one that had to wake a
+thread each time took two to five times as long.
 """
 
 import os

@@ -4,9 +4,9 @@
     train_dir/<run>/logs/script.log       one line a window: epoch=10 steps=655360 sps=51234 ...
     train_dir/<run>/tensorboard/          the same numbers
 
-A line goes to the file in one write, so a kill can only tear the last one; opening the file again
-cuts that off. A run that is resumed says from which step on in a line of its own, and `read_metrics` leaves out
-what was written beyond it before.
+A line goes to the file in one write, so a kill can only tear the last one; opening the file again cuts that
+off. A run that is resumed says from which step on in a line of its own, and `read_metrics` leaves out what
+was written beyond it before.
 """
 
 import json

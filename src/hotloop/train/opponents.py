@@ -1,9 +1,9 @@
 """The player of the other seat while a network learns: itself, an earlier self, or one of the world.
 
-Both seats are played from outside, and a row is for the seat whose turn it is. In each game the learner has a seat;
-the other is given to one of those that were asked for, drawn anew for every game. What the learner chose is
-learned from, and where it plays itself that is everything; values and advantages change their sign with the
-seat, for what one wins the other loses.
+Both seats are played from outside, and a row is for the seat whose turn it is. In each game the learner has
+one; the other is given to one of the opponents, drawn anew for every game. What the learner chose is learned
+from; if it plays itself, that is everything. Values and advantages change their sign with the seat, for what
+one wins the other loses.
 """
 
 from copy import deepcopy
