@@ -1,7 +1,7 @@
 // players.h - who chooses actions: a random player in every world, and those a world declares.
 //
 // A player's memory is made when it is first asked. It is given the env's outputs and its configuration.
-// Must agree with envs/players.py.
+// Must agree with envs/reference.py.
 #pragma once
 
 #include <span>

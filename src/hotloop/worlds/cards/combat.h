@@ -1,4 +1,4 @@
-// combat.h - attackers, blockers and combat damage. Must agree with combat.py.
+// combat.h - attackers, blockers and combat damage. Must agree with turns.py.
 #pragma once
 
 #include "cards/stack.h"

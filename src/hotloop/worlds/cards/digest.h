@@ -1,4 +1,4 @@
-// digest.h - a hash of a game's logical state. Must agree with digest.py.
+// digest.h - a hash of a game's logical state. Must agree with state.py.
 #pragma once
 
 #include "cards/state.h"

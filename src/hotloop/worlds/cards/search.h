@@ -1,5 +1,5 @@
 // search.h - a player that plays every option to the end, many times, and takes the one that won most.
-// Must agree with search.py.
+// Must agree with players.py.
 //
 // It is given the game, and replaces what its seat does not see before it plays on: libraries and the other's
 // hand are dealt anew. From there on both seats are played by the simple player.

@@ -1,4 +1,4 @@
-// picture.h - the true state of one env, cell by cell, for people. Must agree with picture.py.
+// picture.h - the true state of one env, cell by cell, for people. Must agree with observe.py.
 #pragma once
 
 #include "farm/state.h"

@@ -1,4 +1,4 @@
-// players.h - who plays by chance, but not evenly. Must agree with players.py.
+// players.h - who plays by chance, but not evenly. Must agree with actions.py.
 #pragma once
 
 #include "farm/state.h"

@@ -1,4 +1,4 @@
-// reset.h - how an episode begins: nodes, terrain and settlers. Must agree with reset.py.
+// reset.h - how an episode begins: nodes, terrain and settlers. Must agree with state.py.
 #pragma once
 
 #include "farm/state.h"

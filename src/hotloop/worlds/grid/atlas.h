@@ -1,4 +1,4 @@
-// atlas.h - what the teacher remembers of an episode, for one agent. Must agree with atlas.py.
+// atlas.h - what the teacher remembers of an episode, for one agent. Must agree with teacher.py.
 //
 // The map is a frame of 64x64 cells, a bit a cell and a word a row, from the agent's spawn. A route is
 // kept as a field: each cell's distance from the goal, modulo 3 and plus 1, in two bits; 0 is out of

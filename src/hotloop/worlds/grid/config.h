@@ -1,5 +1,5 @@
 // config.h - the grid's configuration: sizes, tables of rules, the window in token order.
-// config.py writes the tables' rows in the order that config.cpp reads them.
+// rules.py writes the tables' rows in the order that config.cpp reads them.
 #pragma once
 
 #include "grid/briefing.h"

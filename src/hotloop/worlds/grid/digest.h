@@ -1,4 +1,4 @@
-// digest.h - the hash of an env's logical state, in the order of digest.py.
+// digest.h - the hash of an env's logical state, in the order of state.py.
 #pragma once
 
 #include "grid/state.h"

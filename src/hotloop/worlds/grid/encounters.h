@@ -1,4 +1,4 @@
-// encounters.h - what happens when an agent walks into something. Must agree with encounters.py.
+// encounters.h - what happens when an agent walks into something. Must agree with events.py.
 #pragma once
 
 #include "grid/state.h"

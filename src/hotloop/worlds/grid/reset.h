@@ -1,5 +1,5 @@
 // reset.h - how an episode begins: the map's cells, then what is drawn onto free ones.
-// Must agree with reset.py.
+// Must agree with maps.py.
 #pragma once
 
 #include "grid/events.h"

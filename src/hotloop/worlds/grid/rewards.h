@@ -1,4 +1,4 @@
-// rewards.h - what a reward looks at, and how the next observation shows it. Must agree with rewards.py.
+// rewards.h - what a reward looks at, and how the next observation shows it. Must agree with events.py.
 #pragma once
 
 #include "grid/state.h"

@@ -1,4 +1,4 @@
-// sight.h - what one agent sees, read from its tokens once a step. Must agree with sight.py.
+// sight.h - what one agent sees, read from its tokens once a step. Must agree with teacher.py.
 #pragma once
 
 #include "grid/atlas.h"

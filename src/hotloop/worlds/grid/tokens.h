@@ -1,4 +1,4 @@
-// tokens.h - what an object and the world as a whole say of themselves. Must agree with tokens.py.
+// tokens.h - what an object and the world as a whole say of themselves. Must agree with observe.py.
 #pragma once
 
 #include "grid/state.h"

@@ -1,4 +1,4 @@
-// digest.h - a hash of an env's logical state. Must agree with digest.py.
+// digest.h - a hash of an env's logical state. Must agree with state.py.
 #pragma once
 
 #include "prospector/state.h"

@@ -1,5 +1,5 @@
 // metrics.h - the infos, each declared once: its name and how it is worked out of a ship.
-// Must agree with metrics.py.
+// Must agree with observe.py.
 #pragma once
 
 #include "prospector/state.h"

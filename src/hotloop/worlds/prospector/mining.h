@@ -1,4 +1,4 @@
-// mining.h - mining and scanning one asteroid. Must agree with mining.py.
+// mining.h - mining and scanning one asteroid. Must agree with actions.py.
 #pragma once
 
 #include "prospector/kernels.h"

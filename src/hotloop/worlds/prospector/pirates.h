@@ -1,4 +1,4 @@
-// pirates.h - pirates may come for the cargo. Must agree with pirates.py.
+// pirates.h - pirates may come for the cargo. Must agree with actions.py.
 #pragma once
 
 #include "prospector/state.h"

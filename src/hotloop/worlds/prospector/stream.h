@@ -1,4 +1,4 @@
-// stream.h - the random numbers of an episode, drawn in the order of the rules. Must agree with stream.py.
+// stream.h - the random numbers of an episode, drawn in the order of the rules. Must agree with numbers.py.
 #pragma once
 
 #include "prospector/numbers.h"
