@@ -4,7 +4,7 @@
 `python tools/mutants.py run PACKAGE OUT [--jobs N] [--seconds N] [--again]` plants each of them in a copy of
 PACKAGE (an installed `hotloop`, native modules included), runs the tests of its area that run its function
 until one fails, and writes what became of it to OUT. `--again` goes on with an OUT that was cut off;
-`--like BEFORE` begins with the tests that noticed the faults before.
+`--like BEFORE` runs what was noticed before, each by the test that noticed it.
 `python tools/mutants.py compare BEFORE AFTER` names the faults that were noticed before and are not now.
 
 A fault is known by the statement it changes and the function around it, not by its file: it is planted again
@@ -303,7 +303,7 @@ def baseline(package: Path, file: str) -> list[Traced]:
 def outcome(mutant: Mutant, package: Path, tests: Sequence[Traced], seconds: float) -> Mutant:
     """Plant a fault in a copy of the package and run the tests that run its function.
 
-    The test that noticed it before comes first, then the quickest.
+    The quickest tests come first.
     """
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(shutil.copytree(package, Path(folder) / "hotloop"))
@@ -311,10 +311,7 @@ def outcome(mutant: Mutant, package: Path, tests: Sequence[Traced], seconds: flo
         if file is None:
             return replace(mutant, outcome="gone", test="")
         place = f"{file.relative_to(copied)} {mutant.function}"
-        chosen = sorted(
-            (each for each in tests if place in each.functions),
-            key=lambda each: (each.test != mutant.test, each.s),
-        )
+        chosen = sorted((each for each in tests if place in each.functions), key=lambda each: each.s)
         chosen = chosen[:MOST_TESTS]
         if not chosen:
             return replace(mutant, outcome="not run", test="")
@@ -327,6 +324,45 @@ def outcome(mutant: Mutant, package: Path, tests: Sequence[Traced], seconds: flo
         case -1:
             return replace(mutant, outcome="out of time", test="")
     return replace(mutant, outcome="killed", test=first[1] if first else f"exit {code}")
+
+
+def moved(test: str) -> str:
+    """Return where a test stands now that is known by where it stood."""
+    file, _, name = test.partition("::")
+    if (ROOT / file).is_file() and f"def {function_of(name)}(" in (ROOT / file).read_text(encoding="utf-8"):
+        return test
+    for other in sorted((ROOT / "tests").rglob("test_*.py")):
+        if f"def {function_of(name)}(" in other.read_text(encoding="utf-8"):
+            return f"{other.relative_to(ROOT)}::{name}"
+    return ""
+
+
+def function_of(name: str) -> str:
+    return name.rpartition("::")[2].partition("[")[0]
+
+
+def outcome_again(mutant: Mutant, package: Path, seconds: float) -> Mutant:
+    """Plant a fault that a test noticed before and run that test alone."""
+    test = moved(mutant.test)
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(shutil.copytree(package, Path(folder) / "hotloop"))
+        if plant(mutant, copied) is None:
+            return replace(mutant, outcome="gone", test="")
+        code, _ = pytest(copied, ["-x", "--tb=no", f"--basetemp={folder}/tmp", test], seconds)
+    return replace(mutant, outcome={0: "survived", 1: "killed"}.get(code, "test gone"), test=test)
+
+
+def run_again(package: Path, out: Path, before: Path, jobs: int, seconds: float) -> None:
+    """Run the faults that were noticed before, each by the test that noticed it."""
+    mutants = load(before)
+
+    def one(i: int) -> None:
+        mutants[i] = outcome_again(mutants[i], package, seconds)
+        print(i, mutants[i].outcome, mutants[i].function, mutants[i].kind, mutants[i].test, flush=True)
+        save(mutants, out)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, (i for i, mutant in enumerate(mutants) if mutant.outcome == "killed")))
 
 
 def load(path: Path) -> list[Mutant]:
@@ -389,7 +425,7 @@ def main() -> int:
     running.add_argument("--jobs", type=int, default=os.cpu_count())
     running.add_argument("--seconds", type=float, default=120)
     running.add_argument("--again", action="store_true")
-    running.add_argument("--like", type=Path, default=STORED)
+    running.add_argument("--like", type=Path)
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
@@ -398,8 +434,12 @@ def main() -> int:
         case "plan":
             save(draw(), STORED)
         case "run":
-            start = asked.out if asked.again else asked.like
-            run(asked.package.resolve(), asked.out, start, asked.jobs, asked.seconds, again=asked.again)
+            package = asked.package.resolve()
+            if asked.like:
+                run_again(package, asked.out, asked.like, asked.jobs, asked.seconds)
+            else:
+                start = asked.out if asked.again else STORED
+                run(package, asked.out, start, asked.jobs, asked.seconds, again=asked.again)
         case "compare":
             return min(compare(asked.before, asked.after), 1)
     return 0
