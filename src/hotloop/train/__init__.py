@@ -14,8 +14,7 @@ thread each time took two to five times as long.
 
 import os
 
-SPINS = "10000"
-"""Turns of GNU OpenMP's waiting loop before it sleeps."""
+SPINS = "10000"  # Turns of GNU OpenMP's waiting loop before it sleeps
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", SPINS)

@@ -16,8 +16,7 @@ from hotloop.core.world import Acts
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-NEAREST = 1e-7
-"""How near a number from [0, 1) may come to its ends before it is made a normal one."""
+NEAREST = 1e-7  # How near a number from [0, 1) may come to its ends before it is made a normal one
 
 
 class Actions(Protocol):
@@ -131,8 +130,8 @@ def summed(parts: Iterator[Tensor]) -> Tensor:
     return torch.stack(list(parts), -1).sum(-1)
 
 
+# The logit of an action that a mask forbids: its probability is exactly 0, and nothing becomes NaN.
 FORBIDDEN = -1e9
-"""The logit of an action that a mask forbids: its probability is exactly 0, and nothing becomes NaN."""
 
 
 def allowed(logits: Tensor, masks: Tensor | None) -> Tensor:

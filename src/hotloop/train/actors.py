@@ -34,16 +34,14 @@ from hotloop.train.windows import WindowEpisodes, Windows
 WAITING = "waiting on actors"
 
 
+# Of a rollout, [steps, rows, ...].
 ARRAYS = ("observations", "actions", "log_probs", "values", "rewards", "dones", "masks")
-"""Of a rollout, [steps, rows, ...]."""
 
 
-RESTARTS = 3
-"""Of an actor, and tries of a rollout."""
+RESTARTS = 3  # Of an actor, and tries of a rollout
 
 
-READY_S = 300.0
-"""What actors may take to find room in a cluster and to make their envs."""
+READY_S = 300.0  # What actors may take to find room in a cluster and to make their envs
 
 
 SEED = 42
@@ -58,14 +56,11 @@ class ActorPool:
     """The actors that collect, and the windows and counters they have sent so far."""
 
     ray: Any
-    target: Target
-    """Of all envs together."""
+    target: Target  # Of all envs together
     actors: int
-    cores: Sequence[int]
-    """Of each machine they may run on."""
+    cores: Sequence[int]  # Of each machine they may run on
     staleness: int
-    last_staleness: float = 0.0
-    """In updates, of the rollout that was learned from last."""
+    last_staleness: float = 0.0  # In updates, of the rollout that was learned from last
     windows: list[WindowEpisodes] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
 

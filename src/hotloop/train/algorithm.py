@@ -27,18 +27,15 @@ PhaseName = Literal["imitation", "fade", "ppo", "explore", "dqn", "double_dqn"]
 class Update:
     """What one rollout and the learning from it came to; the trainer counts `index` and steps over a run."""
 
-    index: int = 0
-    """From 0, over the whole life of a run."""
-    steps: int = 0
-    """Env-steps of the run so far, these included."""
-    agent_steps: int
-    """Steps of living agents: in this rollout, or in the run so far."""
+    index: int = 0  # From 0, over the whole life of a run
+    steps: int = 0  # Env-steps of the run so far, these included
+    agent_steps: int  # Steps of living agents: in this rollout, or in the run so far
     phase: PhaseName
+    # Every term of the objective, grad_norm, and what is reported with them: means over all minibatches.
     losses: Mapping[str, float]
-    """Every term of the objective, grad_norm, and what is reported with them: means over all minibatches."""
     learning_rate: float
+    # Share of labels that were the policy's most likely action; None while no teacher labels.
     agreement: float | None = None
-    """Share of labels that were the policy's most likely action; None while no teacher labels."""
 
 
 class Algorithm(Protocol):
@@ -49,12 +46,9 @@ class Algorithm(Protocol):
     observation_scale: ObservationScale
     kernels: Kernels
     device: torch.device
-    threads: "Fit"
-    """How many torch works with, and why."""
-    draws: bool
-    """Whether actions are drawn by what the network says; else the highest is taken."""
-    learned: int
-    """How often this process learned: from rollouts with PPO, from minibatches with DQN."""
+    threads: "Fit"  # How many torch works with, and why
+    draws: bool  # Whether actions are drawn by what the network says; else the highest is taken
+    learned: int  # How often this process learned: from rollouts with PPO, from minibatches with DQN
 
     def advance(self, steps: int) -> Update:
         """Collect one rollout and learn from it; `steps` are the run's env-steps before it."""

@@ -23,9 +23,9 @@ from hotloop.train.settings import TrainSettings, family
 
 FORMAT = 1
 
-KEPT = 2
-"""How many checkpoints stay in a folder: the last one, and the one before it."""
+KEPT = 2  # How many checkpoints stay in a folder: the last one, and the one before it
 
+# What a checkpoint has, and as what.
 PARTS: dict[str, Any] = {
     "identity": dict,
     "target": str,
@@ -38,13 +38,12 @@ PARTS: dict[str, Any] = {
     "shuffling": Tensor,
     "envs": dict,
 }
-"""What a checkpoint has, and as what."""
 
+# What it has beside that, by the family of its algorithm.
 PARTS_OF: dict[str, dict[str, Any]] = {
     "ppo": {"memory": (list, type(None)), "begins": Tensor},
     "dqn": {"target_network": dict, "replay": dict, "learned": int},
 }
-"""What it has beside that, by the family of its algorithm."""
 
 NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 

@@ -41,15 +41,14 @@ from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
-MOST_BYTES = 2**30
-"""Of a replay, in memory and so in a checkpoint."""
+MOST_BYTES = 2**30  # Of a replay, in memory and so in a checkpoint
 
 
 NONE = -1
 
 
+# What an entry has; masks only where a world has some.
 ARRAYS = ("observations", "masks", "actions", "rewards", "next", "may_draw")
-"""What an entry has; masks only where a world has some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +58,8 @@ class Transitions:
     observations: Tensor
     actions: Tensor
     rewards: Tensor
-    ends: Tensor
-    """1 where nothing came after."""
-    next_observations: Tensor
-    """Of an end, anything."""
+    ends: Tensor  # 1 where nothing came after
+    next_observations: Tensor  # Of an end, anything
     next_masks: Tensor | None
 
     def arrays(self) -> dict[str, Tensor | None]:
@@ -78,12 +75,9 @@ class Steps:
     masks: NDArray[np.bool_] | None
     actions: NDArray[np.int32]
     rewards: NDArray[np.float32]
-    ended: NDArray[np.bool_]
-    """Whether the step ended the row's episode, or its agent's life."""
-    cut: NDArray[np.bool_]
-    """Whether a limit cut it off instead, so that it would have gone on."""
-    last: NDArray[Any]
-    """What was seen last by those that were cut off."""
+    ended: NDArray[np.bool_]  # Whether the step ended the row's episode, or its agent's life
+    cut: NDArray[np.bool_]  # Whether a limit cut it off instead, so that it would have gone on
+    last: NDArray[Any]  # What was seen last by those that were cut off
 
 
 class Replay:

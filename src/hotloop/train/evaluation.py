@@ -34,8 +34,7 @@ from hotloop.train.settings import EvalSettings, TrainSettings
 MOST_ENVS = 64
 
 
-ENDLESS_STEPS = 1_000
-"""The limit of an episode in a world that never ends, unless the settings have one."""
+ENDLESS_STEPS = 1_000  # The limit of an episode in a world that never ends, unless the settings have one
 
 
 class Policy(Protocol):
@@ -208,12 +207,10 @@ def own_batch(spec: BatchSpec, asked: EvalSettings, num_envs: int) -> Batch:
     )
 
 
-TRUSTED = "HOTLOOP_TRUST"
-"""Of the environment: the checkpoint whose network may be called wherever it lies."""
+TRUSTED = "HOTLOOP_TRUST"  # Of the environment: the checkpoint whose network may be called wherever it lies
 
 
-NOT_A_PLAYERS = ("num_envs", "seed")
-"""Of what a checkpoint is known by: a player may sit at any batch."""
+NOT_A_PLAYERS = ("num_envs", "seed")  # Of what a checkpoint is known by: a player may sit at any batch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -289,8 +286,7 @@ class Estimates:
     """The Q-value of the best action in every step of a living agent, and its return."""
 
     estimated: NDArray[np.float64]
-    realised: NDArray[np.float64]
-    """Discounted, of the same policy from there on."""
+    realised: NDArray[np.float64]  # Discounted, of the same policy from there on
 
     @property
     def overestimate(self) -> float:

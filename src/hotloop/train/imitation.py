@@ -25,8 +25,7 @@ class Phase:
     """Where a run stands between its teacher and its own experience."""
 
     name: PhaseName
-    imitating: float
-    """The teacher's say: 1 is imitation alone, 0 is PPO alone, with the teacher off."""
+    imitating: float  # The teacher's say: 1 is imitation alone, 0 is PPO alone, with the teacher off
 
 
 def phase_at(steps: int, settings: TrainSettings) -> Phase:
@@ -44,8 +43,8 @@ def imitation_loss(logits: Tensor, labels: Tensor, actions: Actions = NUMBERED) 
     return -actions.read(logits, labels)[0].mean()
 
 
+# Labels what a batch shows now, as actions of all its agents, [num_envs, agents, ...].
 Teacher = Callable[[], NDArray[Any]]
-"""Labels what a batch shows now, as actions of all its agents, [num_envs, agents, ...]."""
 
 
 class UserTeacher:

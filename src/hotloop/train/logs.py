@@ -26,11 +26,10 @@ SCRIPT = Path("logs/script.log")
 
 TENSORBOARD = Path("tensorboard")
 
+# What the names of numbers begin with that the lines for people leave out.
 DETAILS = ("loss/", "info/", "time/")
-"""What the names of numbers begin with that the lines for people leave out."""
 
-RESUMED = "resumed"
-"""The key of a line that says that the run went on from its `steps`."""
+RESUMED = "resumed"  # The key of a line that says that the run went on from its `steps`
 
 Values = Mapping[str, float | int | str | None]
 

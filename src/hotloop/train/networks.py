@@ -22,10 +22,10 @@ from hotloop.train.kernels.passes import Passes
 from hotloop.train.option_network import OptionsNetwork
 from hotloop.train.settings import TrainSettings
 
-Memory = tuple[Tensor, Tensor]
-"""Hidden and cell state of an LSTM, each [rows, width]."""
+Memory = tuple[Tensor, Tensor]  # Hidden and cell state of an LSTM, each [rows, width]
 
 
+# How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform.
 GAINS = {
     "encoder": 2**0.5,
     "trunk": 2**0.5,
@@ -35,27 +35,22 @@ GAINS = {
     "policy": 0.01,
     "value": 1.0,
 }
-"""How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
 
-TABLE_DEVIATION = 0.1
-"""Of the embeddings of tokens: some hundred of them are added up."""
+TABLE_DEVIATION = 0.1  # Of the embeddings of tokens: some hundred of them are added up
 
 
-UNUSED = 0xFF
-"""The location of a token that says nothing."""
+UNUSED = 0xFF  # The location of a token that says nothing
 
 
-BITS = 16
-"""Of a token's place in the table; what sorts them counts on no more."""
+BITS = 16  # Of a token's place in the table; what sorts them counts on no more
 
 
+# Of the matrices that a GPU multiplies fast, in columns of bfloat16: others took twice as long.
 WIDTH_UNIT = 8
-"""Of the matrices that a GPU multiplies fast, in columns of bfloat16: others took twice as long."""
 
 
-SPREAD = 0x9E3779B1
-"""An odd number whose multiples spread over the upper bits."""
+SPREAD = 0x9E3779B1  # An odd number whose multiples spread over the upper bits
 
 
 class ActorCritic(nn.Module):
@@ -185,8 +180,7 @@ class ByType(nn.Module):
     A type without agents runs too, for no rows: so every weight has a gradient, of zeros.
     """
 
-    has_fixed_shapes = False
-    """How many rows are of a type decides the sizes of a pass."""
+    has_fixed_shapes = False  # How many rows are of a type decides the sizes of a pass
 
     def __init__(self, networks: Sequence["ActorCritic | OptionsNetwork"], num_actions: int) -> None:
         super().__init__()

@@ -8,8 +8,7 @@ from hotloop.envs.batch import Batch
 from hotloop.train.ranks import ALONE, Ranks
 from hotloop.train.settings import TrainSettings
 
-CLIP = 10.0
-"""Scaled values stay within plus and minus this."""
+CLIP = 10.0  # Scaled values stay within plus and minus this
 
 
 EPSILON = 1e-8

@@ -23,11 +23,8 @@ from hotloop.train.timing import mark
 if TYPE_CHECKING:
     from hotloop.train.rollout import Rollout
 
-SELF, PAST = "self", "past"
-"""The learner as it is now; one of its earlier selves, another in every rollout."""
-
-OPPONENTS_STREAM = 0x6F70706F
-"""Sets the draws of opponents apart from those of weights and actions."""
+SELF, PAST = "self", "past"  # The learner as it is now; one of its earlier selves, another in every rollout
+OPPONENTS_STREAM = 0x6F70706F  # Sets the draws of opponents apart from those of weights and actions
 
 
 class NoOpponents:

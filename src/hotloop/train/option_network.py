@@ -17,18 +17,16 @@ from hotloop.core.errors import InputError
 from hotloop.core.world import Part
 from hotloop.train.settings import TrainSettings
 
+# Sums over objects are divided by this: how many there are must be seen, and a mean would hide it.
 CROWD = 8.0
-"""Sums over objects are divided by this: how many there are must be seen, and a mean would hide it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class There:
     """The objects of one part that are there, in all rows one after another."""
 
-    rows: Tensor
-    """The row of each."""
-    places: Tensor
-    """Its place in the part."""
+    rows: Tensor  # The row of each
+    places: Tensor  # Its place in the part
     features: Tensor
 
 
@@ -53,8 +51,7 @@ class ObjectReader(nn.Module):
 class OptionsNetwork(nn.Module):
     """Objects, a trunk over the sum of them, and a head that scores each option by what it points at."""
 
-    has_fixed_shapes = False
-    """How many objects are there decides the sizes of a pass."""
+    has_fixed_shapes = False  # How many objects are there decides the sizes of a pass
 
     def __init__(self, parts: Sequence[Part], num_actions: int, settings: TrainSettings) -> None:
         super().__init__()

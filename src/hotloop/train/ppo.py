@@ -270,11 +270,9 @@ class Samples:
     masks: Tensor | None = None
     labels: Tensor | None = None
     begins: Tensor | None = None
-    alive: Tensor | None = None
-    """Which samples are a living agent's; nothing is learned from the others."""
+    alive: Tensor | None = None  # Which samples are a living agent's; nothing is learned from the others
     memory: Memory | None = None
-    acts: Actions = NUMBERED
-    """How actions are read from the outputs of a network."""
+    acts: Actions = NUMBERED  # How actions are read from the outputs of a network
 
     def take(self, indices: Tensor) -> "Samples":
         """Return some samples; for a network with a memory some rows, with all their steps."""
@@ -400,14 +398,12 @@ class Learner:
     """A network, its optimizer, and how it learns."""
 
     network: nn.Module
-    student: Student
-    """The network as it is called: compiled, in mixed precision, or as it is."""
+    student: Student  # The network as it is called: compiled, in mixed precision, or as it is
     optimiser: torch.optim.Adam
     settings: TrainSettings
     kernels: Kernels
     generator: torch.Generator
-    ranks: Ranks = ALONE
-    """The ranks that learn together, each from a share of every minibatch."""
+    ranks: Ranks = ALONE  # The ranks that learn together, each from a share of every minibatch
 
     def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
         """Go over the samples `update_epochs` times; return the mean of every term over all minibatches."""

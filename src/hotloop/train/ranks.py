@@ -31,28 +31,25 @@ if TYPE_CHECKING:
     from hotloop.train.normalize import Moments
 
 
+# The row of a run's tree: from the end of a rank's rollout to that of the last one.
 WAITING = "waiting on others"
-"""The row of a run's tree: from the end of a rank's rollout to that of the last one."""
 
 
+# Collective timeout; a dead rank is detected immediately by its closed connection.
 PATIENCE = timedelta(minutes=30)
-"""Collective timeout; a dead rank is detected immediately by its closed connection."""
 
 
-LOOK = timedelta(milliseconds=100)
-"""Between two looks at whether a rank is gone, while all are waited for."""
+LOOK = timedelta(milliseconds=100)  # Between two looks at whether a rank is gone, while all are waited for
 
 
+# What torch may take to see that a line is closed, and between two looks at whether it has.
 SETTLE_NS, SETTLE_S = 5_000_000_000, 500e-6
-"""What torch may take to see that a line is closed, and between two looks at whether it has."""
 
 
-READER = "gloo_tcp_loop"
-"""What gloo calls the thread that reads from all lines."""
+READER = "gloo_tcp_loop"  # What gloo calls the thread that reads from all lines
 
 
-STRIDE = 1_000_003
-"""Between the seeds of two ranks."""
+STRIDE = 1_000_003  # Between the seeds of two ranks
 
 
 class Command(IntEnum):
@@ -60,10 +57,8 @@ class Command(IntEnum):
 
     UPDATE = 0
     COLLECT = 1
-    WINDOW = 2
-    """Say what episodes came to, and what was counted."""
-    SAVE = 3
-    """Give what a checkpoint has of each rank."""
+    WINDOW = 2  # Say what episodes came to, and what was counted
+    SAVE = 3  # Give what a checkpoint has of each rank
     END = 4
 
 

@@ -18,8 +18,7 @@ from hotloop.train.opponents import NoOpponents
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
-LOOK_EVERY = 8
-"""Observations of one step in so many count for their scale: neighboring steps look alike."""
+LOOK_EVERY = 8  # Observations of one step in so many count for their scale: neighboring steps look alike
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,29 +37,22 @@ class Rollout:
 
     observations: Tensor
     actions: Tensor
-    log_probs: Tensor
-    """Of the chosen actions."""
+    log_probs: Tensor  # Of the chosen actions
     values: Tensor
     rewards: Tensor
-    dones: Tensor
-    """1 if the step ended its episode, however it ended."""
-    begins: Tensor
-    """Whether the observation is the first of its episode, as far as a memory is concerned."""
+    dones: Tensor  # 1 if the step ended its episode, however it ended
+    begins: Tensor  # Whether the observation is the first of its episode, as far as a memory is concerned
     last_values: Tensor
     masks: Tensor | None = None
-    labels: Tensor | None = None
-    """The teacher's actions; None while it is off."""
-    greedy_actions: Tensor | None = None
-    """The policy's most likely actions; None without labels."""
-    memory: Memory | None = None
-    """As it was before the first step."""
+    labels: Tensor | None = None  # The teacher's actions; None while it is off
+    greedy_actions: Tensor | None = None  # The policy's most likely actions; None without labels
+    memory: Memory | None = None  # As it was before the first step
     cuts: list[TruncatedSteps] = field(default_factory=list)
+    # Whether the row held an agent when the step began, and the learner chose; None if all always do.
     alive: Tensor | None = None
-    """Whether the row held an agent when the step began, and the learner chose; None if all always do."""
-    acts: Actions = NUMBERED
-    """How actions are read from the outputs of a network."""
+    acts: Actions = NUMBERED  # How actions are read from the outputs of a network
+    # 1 if the next row is the same player's, -1 if it is the other's of two; None for one player.
     turns: Tensor | None = None
-    """1 if the next row is the same player's, -1 if it is the other's of two; None for one player."""
 
     @property
     def agent_steps(self) -> int:

@@ -7,11 +7,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.envs.spec import MAX_SEED
 
-HERE = "here"
-"""Where envs are stepped by default: in the process that learns."""
-
-AUTO = 0
-"""As many threads as bear a minibatch best."""
+HERE = "here"  # Where envs are stepped by default: in the process that learns
+AUTO = 0  # As many threads as bear a minibatch best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +218,7 @@ def check_crew(settings: TrainSettings, num_envs: int) -> None:
         )
 
 
+# Keys that only one family of algorithms reads.
 OWN_KEYS: Mapping[str, frozenset[str]] = {
     "ppo": frozenset(
         (
@@ -235,13 +233,12 @@ OWN_KEYS: Mapping[str, frozenset[str]] = {
         )
     ),
 }
-"""Keys that only one family of algorithms reads."""
 
+# What is usual with a family of algorithms, where that is not the default.
 USUAL: Mapping[str, Mapping[str, object]] = {
     "ppo": {},
     "dqn": {"minibatch_size": 256, "max_grad_norm": 10.0, "anneal_lr": False},
 }
-"""What is usual with a family of algorithms, where that is not the default."""
 
 
 def family(algorithm: str) -> str:

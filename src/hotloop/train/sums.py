@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from hotloop.train.kernels import load
 
+# What native code adds up; columns of anything else are kept.
 KINDS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
-"""What native code adds up; columns of anything else are kept."""
 
-WORTH_SHARING = 32_768
-"""Envs from which on a crew is worth waking: some hundred microseconds where it sleeps."""
+WORTH_SHARING = 32_768  # Envs from which on a crew is worth waking: some hundred microseconds where it sleeps
 
 
 class Sums(Protocol):

@@ -19,26 +19,22 @@ from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
 from hotloop.train.networks import Memory, Network, Student, make_student
 from hotloop.train.settings import AUTO, TrainSettings
 
-ROUNDS = 12
-"""Of every count."""
+ROUNDS = 12  # Of every count
+WARM_ROUNDS = 2  # Before them: threads are made, memory is touched
 
-WARM_ROUNDS = 2
-"""Before them: threads are made, memory is touched."""
-
+# Before a count is given up that has been slower in all of them than another is on the whole.
 FEWEST_ROUNDS = 4
-"""Before a count is given up that has been slower in all of them than another is on the whole."""
 
-BOX_NS = 2_000_000_000
-"""No new round begins after so long."""
+BOX_NS = 2_000_000_000  # No new round begins after so long
 
+# Multiplications of one minibatch's forward pass below which a barrier costs more than it brings.
 WORTH_SHARING = 20_000_000
-"""Multiplications of one minibatch's forward pass below which a barrier costs more than it brings."""
 
 
 AS_ASKED = "as asked"
 
+# Gives a network's passes to its kernels, with as many threads as torch has now.
 Adopt = Callable[[nn.Module], None]
-"""Gives a network's passes to its kernels, with as many threads as torch has now."""
 
 
 def leave_to_torch(network: nn.Module) -> None:
@@ -51,8 +47,8 @@ class Fit:
 
     threads: int
     why: str
+    # Of each count that was tried, what one round took: the mean without the slowest.
     round_ns: Mapping[int, int] = field(default_factory=dict)
-    """Of each count that was tried, what one round took: the mean without the slowest."""
 
     @property
     def is_measured(self) -> bool:

@@ -22,27 +22,21 @@ from hotloop.core.spans.stream import Blocking, Event, Stream
 from hotloop.core.time_tree import ENVIRONMENT, How, TimeTree
 from hotloop.envs.batch import Batch
 
-FIRST_EVENTS = 256
-"""Made before a run begins."""
+FIRST_EVENTS = 256  # Made before a run begins
 
+# The function of torch's that says a device's present stream as a number.
 PRESENT = "_cuda_getCurrentRawStream"
-"""The function of torch's that says a device's present stream as a number."""
 
-RUNTIME = "libcudart"
-"""What the file of CUDA's runtime is called."""
-
-STEP = "step"
-"""The whole of a native step, as a batch reports it beside its phases."""
+RUNTIME = "libcudart"  # What the file of CUDA's runtime is called
+STEP = "step"  # The whole of a native step, as a batch reports it beside its phases
 
 
-span = spans.span
-"""A region by name; whoever is watching is told of it, too."""
+span = spans.span  # A region by name; whoever is watching is told of it, too
 
+# Charge the time since the last mark in the innermost open region, or since it began, to a name.
 mark = spans.mark
-"""Charge the time since the last mark in the innermost open region, or since it began, to a name."""
 
-watch = spans.watch
-"""Tell a boundary of every region from now on; None tells nobody."""
+watch = spans.watch  # Tell a boundary of every region from now on; None tells nobody
 
 
 class Clock:

@@ -21,11 +21,10 @@ from hotloop.train.sums import sums_of
 if TYPE_CHECKING:
     from hotloop.train.device.windows import DeviceWindows
 
+# Envs whose infos are looked at when a window ends, whether or not an episode of theirs did.
 MOST_SAMPLED = 16
-"""Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
 
-RETURNS, LENGTHS = "/returns", "/lengths"
-"""Columns beside the infos, by names that no info has."""
+RETURNS, LENGTHS = "/returns", "/lengths"  # Columns beside the infos, by names that no info has
 
 
 class Watcher(Protocol):
@@ -40,17 +39,16 @@ class WindowEpisodes:
     """What a stretch of steps came to."""
 
     env_steps: int
-    episodes: int
-    """That ended in the window, each counted where its last step is."""
+    episodes: int  # That ended in the window, each counted where its last step is
+    # Of their returns, each the mean over its agents: where they come and go, over all there ever were.
     return_sum: float
-    """Of their returns, each the mean over its agents: where they come and go, over all there ever were."""
     return_min: float | None
     return_max: float | None
     length_sum: int
+    # The world's infos in the last step of these episodes: means over them.
     infos: Mapping[str, float] = field(default_factory=dict)
-    """The world's infos in the last step of these episodes: means over them."""
+    # The world's infos in the window's last step: means over a few envs, for worlds that seldom end.
     sampled: Mapping[str, float] = field(default_factory=dict)
-    """The world's infos in the window's last step: means over a few envs, for worlds that seldom end."""
 
     @property
     def mean_return(self) -> float | None:
@@ -184,12 +182,10 @@ class EnvStep:
     """One step of one env, as copies that stay."""
 
     env: int
-    rewards: NDArray[np.float32]
-    """One an agent."""
+    rewards: NDArray[np.float32]  # One an agent
     terminal: bool
     truncated: bool
-    info: Mapping[str, Any]
-    """Of an env that has just finished, or is sampled; else empty."""
+    info: Mapping[str, Any]  # Of an env that has just finished, or is sampled; else empty
 
 
 class PerEnv:

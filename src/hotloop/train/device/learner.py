@@ -17,8 +17,7 @@ from hotloop.train.ppo import Samples, diverged, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark
 
-LARGE = 2**62
-"""The number of a minibatch that there never is."""
+LARGE = 2**62  # The number of a minibatch that there never is
 
 
 class RecordedLearner:

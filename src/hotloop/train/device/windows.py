@@ -11,8 +11,7 @@ from hotloop.envs.batch import Batch
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.windows import MOST_SAMPLED, WindowEpisodes
 
-FIRST = 3
-"""Sums before those of the infos: episodes, returns, lengths."""
+FIRST = 3  # Sums before those of the infos: episodes, returns, lengths
 
 
 class DeviceWindows:

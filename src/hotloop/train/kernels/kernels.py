@@ -25,26 +25,22 @@ if TYPE_CHECKING:
     from hotloop.train.ppo import Samples
 
 
-Number = Tensor | float
-"""A tensor if reading it would wait for a device."""
+Number = Tensor | float  # A tensor if reading it would wait for a device
 
-USUAL_THREADS = torch.get_num_threads()
-"""What torch found fit for the machine."""
+USUAL_THREADS = torch.get_num_threads()  # What torch found fit for the machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """What is to be made smaller."""
 
-    terms: dict[str, Number]
-    """Among them their sum, `total`."""
-    backward: Callable[[], None]
-    """Adds its gradient to that of every parameter."""
+    terms: dict[str, Number]  # Among them their sum, `total`
+    backward: Callable[[], None]  # Adds its gradient to that of every parameter
 
 
+# One step of an optimiser with the gradients there are, which it uses up; the norm they had. Nothing moves
+# where that is no number.
 Move = Callable[[], Number]
-"""One step of an optimiser with the gradients there are, which it uses up; the norm they had. Nothing moves
-where that is no number."""
 
 
 def use_threads(count: int) -> None:
@@ -110,12 +106,11 @@ class Kernels:
         return move
 
 
+# In the order in which they are found.
 TERMS = ("value", "policy", "entropy", "approx_kl", "clip_fraction", "imitation")
-"""In the order in which they are found."""
 
 
-SLOW = "plain"
-"""The kernels of a processor for which torch's products are faster."""
+SLOW = "plain"  # The kernels of a processor for which torch's products are faster
 
 
 class NativeKernels(Kernels):

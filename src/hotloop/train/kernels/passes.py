@@ -15,8 +15,8 @@ from torch.autograd import profiler
 
 from hotloop.train.kernels import load
 
+# Of a network: all of it is packed anew for every minibatch, and should stay in a core's own cache.
 MOST_WEIGHTS = 1 << 20
-"""Of a network: all of it is packed anew for every minibatch, and should stay in a core's own cache."""
 
 
 class Passes:
