@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 
 import hotloop
 from hotloop.core.clock import utc_now
-from hotloop.core.code import code
 from hotloop.core.files import free_path, write_new
-from hotloop.core.machine import machine
+from hotloop.core.machine import code, machine
 from hotloop.core.turn_clock import Turn
 from hotloop.envs import native
 from hotloop.lab.measure.loop import rounds_of

@@ -20,7 +20,7 @@ from typing import Any
 
 import benchmark
 import hotloop
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.summary import summarise
 from hotloop.worlds.farm.twin import Farm
@@ -29,7 +29,7 @@ TWIN = {"impl": "reference", "num_envs": 1, "agents": 60}
 POLICY = "weighted"
 TOP, LINED, SITES = 10, 5, 3
 PLACE = re.compile(r"(?P<name>\w+) \((?P<folder>\w+)/(?P<file>\w+)\.py:\d+\)")
-FOLDERS = {"farm": "hotloop.worlds.farm", "exact": "hotloop.core.exact"}
+FOLDERS = {"farm": "hotloop.worlds.farm", "exact": "hotloop.core.exact_math"}
 STEPS, QUICK_STEPS = 40, 4
 CHANGES = {
     "index: a k-d tree, then a grid of cells": (

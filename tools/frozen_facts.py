@@ -26,8 +26,8 @@ from hotloop.cli.main import main
 from hotloop.core import project
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
-from hotloop.core.record.record import Record
-from hotloop.core.spans.trace import Slice, Trace
+from hotloop.core.record import Record
+from hotloop.core.time_tree import Slice, Trace
 from hotloop.judge.judge import RULES, judge
 from hotloop.mcp import answers
 from hotloop.mcp.server import Server, tools

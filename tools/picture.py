@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import terminal

@@ -15,8 +15,8 @@ from typing import Any
 
 import benchmark
 from environments import PEERS, Environment, SetupFailure
-from hotloop.core.code import version
 from hotloop.core.errors import InputError
+from hotloop.core.machine import version
 from hotloop.lab.compare.process import ProcessSide
 
 OURS, AGAIN = "hotloop", "hotloop again"

@@ -1,5 +1,5 @@
 // maths.h - exp, log, sin, cos and pow as polynomials in double, rounded once to float.
-// Must agree with core/exact/maths.py to the bit: only + - * / in the order written there, no FMA.
+// Must agree with core/exact_math.py to the bit: only + - * / in the order written there, no FMA.
 #pragma once
 
 #include <cmath>

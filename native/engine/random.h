@@ -1,5 +1,5 @@
 // random.h - random numbers as a function of (episode_seed, tick, lane), and PCG32.
-// Must agree with core/exact/random.py.
+// Must agree with core/exact_math.py.
 #pragma once
 
 #include "engine/portable.h"

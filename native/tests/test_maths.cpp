@@ -1,4 +1,4 @@
-// test_maths.cpp - every bit of the functions equals the Python half, tests/core/exact/test_maths.py.
+// test_maths.cpp - every bit of the functions equals the Python half, tests/core/test_exact_math.py.
 #include <bit>
 #include <initializer_list>
 

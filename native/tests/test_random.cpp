@@ -1,4 +1,4 @@
-// test_random.cpp - the known values that tests/core/exact/test_random.py asserts too.
+// test_random.cpp - the known values that tests/core/test_exact_math.py asserts too.
 #include "check.h"
 #include "engine/random.h"
 

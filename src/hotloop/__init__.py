@@ -7,8 +7,7 @@ from hotloop.envs.adapters.arrival import when_imported
 
 if TYPE_CHECKING:
     from hotloop.core import spans
-    from hotloop.core.spans import Marks, mark, span
-    from hotloop.core.spans.monitor import monitor
+    from hotloop.core.spans import Marks, mark, monitor, span
     from hotloop.envs import spatial
     from hotloop.envs.adapters.registration import make_vec, register_envs
     from hotloop.envs.open import make
@@ -44,7 +43,7 @@ _HOMES = {
     "make": "hotloop.envs.open",
     "make_vec": "hotloop.envs.adapters.registration",
     "mark": "hotloop.core.spans",
-    "monitor": "hotloop.core.spans.monitor",
+    "monitor": "hotloop.core.spans",
     "profile": "hotloop.lab.api",
     "validate": "hotloop.lab.api",
     "compare": "hotloop.lab.api",

@@ -23,8 +23,8 @@ import pytest
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
-    from hotloop.core.record.checks import BudgetResult, Estimate
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
+    from hotloop.core.record.experiments import BudgetResult, Estimate
 
 ROUNDS = 12
 

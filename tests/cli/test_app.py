@@ -10,8 +10,8 @@ import pytest
 
 from hotloop import options
 from hotloop.cli.app import commands
-from hotloop.core.code import version
 from hotloop.core.errors import ExitCode
+from hotloop.core.machine import version
 from hotloop.options.commands import HOMES, PROGRAMS, options_of
 from hotloop.options.option import Options
 

@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.cli.runner import measure, tell
 from hotloop.core.errors import ExitCode
 from hotloop.core.progress import Progress
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 
 

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from hotloop.core.code import code
+from hotloop.core.machine import code
 from hotloop.core.record.metadata import own_commit
 
 

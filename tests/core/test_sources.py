@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.code import changed_sources, named_sources, read_sources, unlike_sources
+from hotloop.core.machine import changed_sources, named_sources, read_sources, unlike_sources
 from hotloop.core.target import Target
 from hotloop.judge.compare import changes_between
 from hotloop.lab.bench import Extras, bench

@@ -11,8 +11,8 @@ from support.mutations import damaged, mutated
 from support.trainings import SMALL
 
 from hotloop.cli.main import main
-from hotloop.core.code import version
 from hotloop.core.errors import InputError
+from hotloop.core.machine import version
 from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs import tapes

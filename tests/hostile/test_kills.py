@@ -14,7 +14,7 @@ from support.apart import MARK, PATIENCE_S, check_no_orphan, running
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.process.guard import parent_of
-from hotloop.core.record.record import read
+from hotloop.core.record import read
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
 

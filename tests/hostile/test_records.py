@@ -14,10 +14,9 @@ from support.shelves import budgeted, scaled, soaked, trained, tuned
 
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
-from hotloop.core.record.files import FORMAT
+from hotloop.core.record import FORMAT, HASH, Record, read, write
 from hotloop.core.record.metadata import Work
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import HASH, Record, read, write
 from hotloop.judge.compare import compare_records
 from hotloop.report.page.shelf import Entry, Shelf, draw_shelf
 

@@ -10,7 +10,7 @@ from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.process import worker
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.lab import suite
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"

@@ -6,7 +6,7 @@ import pytest
 from support.apart import Command
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 
 ENVS = """
 import os, tempfile, time

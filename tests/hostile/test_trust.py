@@ -10,11 +10,11 @@ import pytest
 from support.records import PROFILE
 
 from hotloop.cli.main import main
-from hotloop.core.code import version
 from hotloop.core.errors import InputError
+from hotloop.core.machine import version
+from hotloop.core.record import write
 from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.record.profile import Slow, SlowStep
-from hotloop.core.record.record import write
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.open import make

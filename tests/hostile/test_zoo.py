@@ -18,8 +18,8 @@ from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.process import worker
+from hotloop.core.record import Record, write
 from hotloop.core.record.profile import Slow
-from hotloop.core.record.record import Record, write
 from hotloop.lab import suite
 
 pytest.importorskip("gymnasium")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from support.records import PROFILE
 
-from hotloop.core.record.record import Record, write
+from hotloop.core.record import Record, write
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.compare import BAND
 

@@ -7,9 +7,9 @@ import pytest
 from support.records import BENCH, MACHINE, bench_with
 
 from hotloop.core.errors import InputError
+from hotloop.core.record import CPU_SHARE, Record
 from hotloop.core.record.comparison import PhaseRatio, Ratio, Validation
 from hotloop.core.record.metadata import Work
-from hotloop.core.record.record import CPU_SHARE, Record
 from hotloop.judge.compare import ComparisonInput, compare_stored, confirm, deciding_command, side_of, weigh
 
 BASE = bench_with([4.0e6] * 8)

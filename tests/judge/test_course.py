@@ -6,7 +6,7 @@ from support.cases import loop
 from support.records import BENCH
 
 from hotloop.core.notices import Code
-from hotloop.core.record.record import Record, Resources
+from hotloop.core.record import Record, Resources
 from hotloop.judge.course import find_fall, find_rise
 from hotloop.judge.diagnose import diagnose
 from hotloop.judge.judge import judge

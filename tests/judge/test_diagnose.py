@@ -8,10 +8,10 @@ from support.records import BENCH, MACHINE, PROFILE
 
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Record, Resources
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import PathRan
 from hotloop.core.record.profile import Finding, Overhead, Pauses, Table
-from hotloop.core.record.record import Record, Resources
 from hotloop.judge.case import Alternative, Case, Part, gain
 from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect

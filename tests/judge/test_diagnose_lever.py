@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.cases import ENV, HOT, YOURS, at, env, probed, program
 
-from hotloop.core.record.record import Resources
+from hotloop.core.record import Resources
 from hotloop.judge.case import Case
 from hotloop.judge.diagnose import Diagnosis, diagnose
 

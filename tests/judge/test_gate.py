@@ -7,11 +7,11 @@ from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import BudgetResult, Estimate
+from hotloop.core.record import CPU_SHARE, Resources
 from hotloop.core.record.comparison import Comparison, Ratio
+from hotloop.core.record.experiments import BudgetResult, Estimate
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.profile import Phase
-from hotloop.core.record.record import CPU_SHARE, Resources
 from hotloop.judge.gate import (
     change_between,
     change_of_speed,

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 from support.records import BENCH, PROFILE, bench_with
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Record
 from hotloop.judge.history import histories
 
 

@@ -9,9 +9,9 @@ from support.records import BENCH, MACHINE, PROFILE, TIMES, bench_with
 import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Goal, Record
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
 from hotloop.core.record.profile import WALL, Overhead, Phase, Repeated, RerunResult, SlowStep, describe_times
-from hotloop.core.record.record import Goal, Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import RULES, judge

@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.core.record.sweep import AGENT_SPEED, CPU_NS, PHASE, RSS, STEP_NS, Point, Sweep
+from hotloop.core.record.experiments import AGENT_SPEED, CPU_NS, PHASE, RSS, STEP_NS, Point, Sweep
 from hotloop.judge.sweep import conclude
 
 SIZES = (10, 50, 100, 500)

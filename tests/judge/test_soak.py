@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hotloop.core.record.checks import (
+from hotloop.core.record.experiments import (
     HEAP_BYTES,
     OPEN_FILES,
     OWN,

@@ -8,8 +8,8 @@ import pytest
 from support.cases import loop
 
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Looks, Stage, describe_times
-from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree, add, grow
 from hotloop.judge.course import find_changes, views
 from hotloop.judge.diagnose import Diagnosis, diagnose

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from support.shelves import tuned
 
-from hotloop.core.record.sweep import Tried
+from hotloop.core.record.experiments import Tried
 from hotloop.judge.judge import judge
 from hotloop.judge.sweep import floor, learning_check, mark_best, summarize_candidate, survivors, winner
 

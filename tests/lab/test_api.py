@@ -13,8 +13,8 @@ import hotloop
 from hotloop.cli.main import main
 from hotloop.core import registry
 from hotloop.core.errors import InputError
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
-from hotloop.core.record.record import Record
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.trace import Tracer
 

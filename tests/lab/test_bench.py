@@ -3,7 +3,7 @@ import gc
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.envs.batch import Batch

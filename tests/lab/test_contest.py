@@ -9,7 +9,7 @@ from hotloop.cli.commands.sim import split
 from hotloop.cli.main import main
 from hotloop.core import registry
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.measure.policy import AheadPlay, play_of
 from hotloop.lab.sim.sim import SimSettings, open_game, sim

@@ -18,7 +18,7 @@ import pytest
 from support.trainings import small, trained
 
 import hotloop
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.case import Case

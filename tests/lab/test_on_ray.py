@@ -11,7 +11,7 @@ import pytest
 from support.cluster import two_raylets
 
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 from hotloop.core.target import Target
 from hotloop.lab.cells import Cell
 from hotloop.lab.on_ray import Node, OnRay, alike, check_versions, cores_of

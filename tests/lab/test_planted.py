@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.diagnose import Diagnosis, diagnose
 from hotloop.lab.profile.profile import profile

@@ -14,8 +14,8 @@ from support.records import BENCH, MACHINE, PROFILE, bench_with
 from support.sides import DIFFERS, FakeContender, steady
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, Ratio, Validation
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hotloop.core.record import Record, read
 from hotloop.core.record.profile import Table
-from hotloop.core.record.record import Record, read
 from hotloop.core.record.stacks import read as read_stacks
 from hotloop.probes.pyspy import OURS, why_not
 

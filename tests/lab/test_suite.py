@@ -13,9 +13,9 @@ from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.process.supervisor import ExitReport
 from hotloop.core.project import DO, METRICS, parse
+from hotloop.core.record import Ran, SuiteRan
+from hotloop.core.record.experiments import STEP_NS, Point, Sweep
 from hotloop.core.record.profile import WALL, Phase
-from hotloop.core.record.record import Ran, SuiteRan
-from hotloop.core.record.sweep import STEP_NS, Point, Sweep
 from hotloop.core.target import Target
 from hotloop.judge.sweep import conclude
 from hotloop.lab import suite

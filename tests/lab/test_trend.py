@@ -7,9 +7,9 @@ import pytest
 from support.projects import ENV, Project
 
 from hotloop.cli.console import drawn
-from hotloop.core.code import git
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
+from hotloop.core.machine import git
+from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.history import histories

@@ -9,7 +9,7 @@ import pytest
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 
 torch = pytest.importorskip("torch")
 

@@ -16,8 +16,8 @@ import hotloop
 from hotloop.cli.main import main
 from hotloop.core import spans
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record, read
-from hotloop.core.spans.stream import Stream
+from hotloop.core.record import Record, read
+from hotloop.core.spans.device import Stream
 from hotloop.core.time_tree import TimeTree
 from hotloop.lab.loop import run as runs
 from hotloop.lab.loop import windows

@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.loops.sb3 import RunCallback
 
 STEPS = {f"rollout/{name}" for name in ("forward", "env.step", "callbacks", "store", "returns")}

@@ -18,8 +18,8 @@ import asyncio
 
 from mcp import Client
 
-from hotloop.core.confine import Confinement, confined
 from hotloop.core.errors import InputError
+from hotloop.core.files import Confinement, confined
 from hotloop.envs import callables
 from hotloop.envs.foreign import functions
 from hotloop.mcp import server as serving

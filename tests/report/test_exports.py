@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.records import BENCH, bench_with
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.report.exports import export_csv, export_github, export_openmetrics, export_pyperf
 from hotloop.stats.summary import with_metrics
 

@@ -3,10 +3,9 @@ from pathlib import Path
 
 from support.records import PROFILE
 
-from hotloop.core.record import stacks
+from hotloop.core.record import Record, stacks
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
-from hotloop.core.spans.trace import Trace
+from hotloop.core.time_tree import Trace
 from hotloop.report.files import about_trace, beside, folder_of, markdown_page, pictured, trace_files
 
 STACKS = {(("slow<T>", "/a/env.py", 3),): 1.0}

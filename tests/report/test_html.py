@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 
 from support.records import PROFILE
 
+from hotloop.core.record import Resources
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import Resources
 from hotloop.judge.baselines import with_previous
 from hotloop.report import flames
 from hotloop.report.html import draw, draw_page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import RUNS_PER_S, Record
+from hotloop.core.record import RUNS_PER_S, Record
 from hotloop.report.imports import read_results
 
 WRITTEN = Path(__file__).parent / "imported"

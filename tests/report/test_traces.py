@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.spans.trace import Slice, Trace
 from hotloop.core.target import Target
+from hotloop.core.time_tree import Slice, Trace
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.trace import Tracer
 from hotloop.report import files as module

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
+from hotloop.core.record import Method, Metric, Record
 from hotloop.core.record.metadata import Described, PathRan, Work
-from hotloop.core.record.record import Method, Metric, Record
 from hotloop.stats.summary import label, summarise, with_metrics
 
 rounds = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=50)

@@ -7,9 +7,9 @@ from typing import Any
 
 from support.records import MACHINE, PROFILE
 
+from hotloop.core.record import Record, Resources
 from hotloop.core.record.metadata import Described, Work
 from hotloop.core.record.profile import Finding, Pauses, Phase, Table
-from hotloop.core.record.record import Record, Resources
 from hotloop.core.time_tree import TimeTree, grow
 from hotloop.lab.loop.record import RunMetadata, RunResult, record_of
 from hotloop.lab.loop.run import Asked

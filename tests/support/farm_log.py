@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import hotloop
-from hotloop.core.exact.maths import f32
+from hotloop.core.exact_math import f32
 from hotloop.worlds.farm import TYPES
 from hotloop.worlds.farm.actions import ACTIONS, NAMES
 from hotloop.worlds.farm.ledger import RESULTS

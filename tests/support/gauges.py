@@ -8,10 +8,9 @@ from typing import Any, Self
 from support.records import PROFILE, bench_with
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import stacks
+from hotloop.core.record import Record, Resources, stacks
 from hotloop.core.record.metadata import Instructions, Work
 from hotloop.core.record.profile import WALL, Phase
-from hotloop.core.record.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab.gate.places import Place
 

@@ -11,7 +11,7 @@ from support.records import BENCH, PROFILE
 
 from hotloop.cli.app import commands
 from hotloop.core import registry
-from hotloop.core.record.record import write
+from hotloop.core.record import write
 from hotloop.core.settings import describe
 from hotloop.envs.spec import BatchSettings
 from hotloop.lab.sim.sim import SimSettings

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import hotloop
 from hotloop.core import registry
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.core.settings import apply, describe
 from hotloop.envs.batch import Batch
 from hotloop.envs.spec import BatchSpec

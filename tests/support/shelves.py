@@ -9,11 +9,10 @@ from typing import Any
 from support.records import BENCH, PROFILE, bench_with
 
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Soak, Trend
+from hotloop.core.record import Record, write
 from hotloop.core.record.comparison import ComparedSide, Comparison, Ratio
+from hotloop.core.record.experiments import STEP_NS, Growth, Point, Soak, Sweep, Trend, Tried, Tuning
 from hotloop.core.record.profile import Finding, Phase
-from hotloop.core.record.record import Record, write
-from hotloop.core.record.sweep import STEP_NS, Growth, Point, Sweep, Tried, Tuning
 from hotloop.judge.gate import hold
 from hotloop.stats.summary import with_metrics
 

@@ -5,11 +5,10 @@ from typing import Any
 
 from support.records import BENCH
 
-from hotloop.core.code import code
 from hotloop.core.errors import InputError
-from hotloop.core.machine import machine
+from hotloop.core.machine import code, machine
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 
 RAN: list[str] = []

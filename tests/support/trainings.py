@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import folder as folders

@@ -19,7 +19,7 @@ if len(sys.argv) == 1:
     subprocess.run([sys.executable, __file__, "child"])
     free_path(Path("a"))
 else:
-    from hotloop.core.record.record import file_name
+    from hotloop.core.record import file_name
 
     file_name("a")
     os._exit(0)
@@ -31,8 +31,8 @@ def test_a_child_that_leaves_at_once_is_counted_too(tmp_path: Path) -> None:
     found = walk([sys.executable, "program.py"], tmp_path)
     assert found.processes == 2
     assert ("core/files.py", "free_path") in found.functions
-    assert ("core/record/record.py", "file_name") in found.functions
-    assert {"core/files.py", "core/record/record.py"} <= set(found.modules)
+    assert ("core/record/__init__.py", "file_name") in found.functions
+    assert {"core/files.py", "core/record/__init__.py"} <= set(found.modules)
 
 
 def test_modules_that_are_only_imported_are_not_counted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from support.device import Device
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.spans.stream import Blocking, Stream
+from hotloop.core.spans.device import Blocking, Stream
 from hotloop.core.time_tree import ENVIRONMENT, TimeTree, add, grow
 from hotloop.envs.batch import Batch
 from hotloop.train import timing

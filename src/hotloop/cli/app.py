@@ -10,8 +10,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from hotloop.cli.child import execute
-from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.machine import version as installed_version
 from hotloop.options.commands import HOMES, PROGRAMS, options_of
 from hotloop.options.option import Option, Options, describe
 from hotloop.options.shared import ProcessOptions

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from hotloop.core.process import lifeline
-from hotloop.core.process.state import ProcessState
+from hotloop.core.process.lifeline import ProcessState
 from hotloop.options.commands import options_of
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
 
 TERMINALS = "HOTLOOP_TERMINALS"  # Of the environment: which of `out` and `err` are terminals
 

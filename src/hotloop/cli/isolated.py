@@ -24,7 +24,7 @@ from hotloop.core.target import names_callable
 from hotloop.options.shared import ProcessOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
 
 IN_PROCESS = "HOTLOOP_IN_PROCESS"  # Of the environment: 1 is short for --in-process on every command line
 SIDES = ("target", "a", "b", "more", "against", "policy")  # Arguments of commands that name somebody's code
@@ -205,7 +205,7 @@ def theirs(stack: Sequence[str]) -> Iterator[str]:
 
 def rest_of(text: str, code: ExitCode, why: str | None) -> "Record":
     """The record of the rounds there were, judged as what it is."""
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.judge.judge import broken_off
 
     return broken_off(Record.from_json(text), code, why)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import remark
-from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, InputError, SetupError, WriteError
 from hotloop.core.files import write_new
+from hotloop.core.machine import git
 from hotloop.core.process.lifeline import anchored
 
 if TYPE_CHECKING:
+    from hotloop.core.record import Record
     from hotloop.core.record.profile import Slow
-    from hotloop.core.record.record import Record
     from hotloop.core.target import Target
     from hotloop.report.page.shelf import Shelf
 
@@ -149,7 +149,7 @@ def keep_baseline(name: str | None, record: "Record") -> None:
 
 def read_folder(folder: Path) -> "Shelf":
     """The records of a folder, oldest first, and one line for each file that is none."""
-    from hotloop.core.record.record import read
+    from hotloop.core.record import read
     from hotloop.report.files import SPEEDSCOPE, TRACE
     from hotloop.report.page.shelf import Entry, Shelf
     from hotloop.stats.summary import with_metrics

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hotloop.core.progress import Progress
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.measure.target import Opener
 
 

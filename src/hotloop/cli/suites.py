@@ -12,7 +12,7 @@ from hotloop.core.files import save
 from hotloop.options.bench import BenchOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import SuiteRan
+    from hotloop.core.record import SuiteRan
     from hotloop.lab.cells import CellResult
     from hotloop.lab.measure.rounds import Rounds
 

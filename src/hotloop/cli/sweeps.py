@@ -12,7 +12,7 @@ from hotloop.core.errors import InputError, SetupError
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.cells import Cell, CellCache, Executor
     from hotloop.lab.scale.scale import Axes
     from hotloop.report.charts import Panel

@@ -1,4 +1,7 @@
-"""A target: a name and its keys, as typed; it is what is opened, compared, and sent to other processes."""
+"""A target: a name and its keys, as typed; it is what is opened, compared, and sent to other processes.
+
+A program may be told through its environment which rung of the ladder to be.
+"""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,3 +84,11 @@ def names_callable(name: str) -> bool:
 def names_code(words: Iterable[object]) -> bool:
     """Whether one of some words is somebody's code or tape, which has to be where it is used."""
     return any(isinstance(word, str) and names_callable(word) and "://" not in word for word in words)
+
+
+# Environment variables: the rung's name, and the file that the program writes its updates into.
+RUNG, RUNG_FILE = "HOTLOOP_RUNG", "HOTLOOP_RUNG_FILE"
+
+ENV_ONLY, ROLLOUT, TRAINER, TRAINER_EVAL = RUNGS = ("env_only", "rollout", "trainer", "trainer_eval")
+
+EVAL_EVERY = 5  # Rollouts between two evaluations by default

@@ -8,9 +8,9 @@
 - `async`   the host's clock around work that a GPU may still have to do: not to be trusted.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 How = Literal["sync", "events", "async"]
 
@@ -209,3 +209,27 @@ def tree_text(tree: TimeTree, turns: int = 1) -> str:
             line += f"  {LARGEST}"
         lines.append(line.rstrip())
     return "\n".join([*lines, caption(tree)])
+
+
+MAIN = 0  # The track of the thread that plays
+
+
+class Slice(NamedTuple):
+    """A stretch of time of one track."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    track: int
+    category: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Sampled steps, on the clock of `now_ns`."""
+
+    tracks: Mapping[int, str]  # What each is called
+    slices: tuple[Slice, ...]  # By track and time, parents before what is inside them
+    slow: Mapping[int, int]  # The rank of a slow step to when it began
+    about: Mapping[str, Any]

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, TheirError, unknown
+from hotloop.core.files import confinement
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.exact.random import MASK, mix
+from hotloop.core.exact_math import MASK, mix
 from hotloop.core.spans import span
 from hotloop.core.world import Run, RunLog
 from hotloop.envs.batch import Batch, OrderError

@@ -21,8 +21,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hotloop.core.code import read_sources
 from hotloop.core.errors import HotloopError, InputError, TheirError
+from hotloop.core.machine import read_sources
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
@@ -205,7 +205,7 @@ def sources(target: Target) -> dict[str, str]:
     if projects is None or not is_apart(target):
         return read_sources(target.name)
     found: dict[str, str] = projects.process(target).ask(
-        "run", "hotloop.core.code:read_sources", (target.name,), {}
+        "run", "hotloop.core.machine:read_sources", (target.name,), {}
     )
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.exact.random import MASK, Draws, mix
+from hotloop.core.exact_math import MASK, Draws, mix
 from hotloop.core.world import Plan, PlayerTwin, Twin, World
 from hotloop.envs.spec import BatchSettings
 

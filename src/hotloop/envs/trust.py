@@ -7,9 +7,9 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hotloop.core.code import git
-from hotloop.core.confine import INSTALLED
 from hotloop.core.errors import InputError
+from hotloop.core.files import INSTALLED
+from hotloop.core.machine import git
 from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables
 

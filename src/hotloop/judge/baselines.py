@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.record import Record, read
 from hotloop.core.record.comparison import Comparison
-from hotloop.core.record.record import Record, read
 from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
 from hotloop.stats.summary import with_metrics
 

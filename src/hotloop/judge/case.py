@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from hotloop.core.record import Record
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase, Table
-from hotloop.core.record.record import Record
 from hotloop.stats.intervals import sign_interval, wilson_interval
 
 ELSE = "everything else"

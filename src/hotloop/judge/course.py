@@ -7,9 +7,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.record.profile import WALL, Looks, Phase, Stage
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.time_tree import TimeTree
 from hotloop.judge.busy import busy_load
 from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from math import isinf
 
 from hotloop.core.errors import InputError
+from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
 from hotloop.judge.compare import conditions_of, differences, ratio_of
 from hotloop.judge.course import UPDATES_PER_S, views, weight, where

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from hotloop.core.notices import Code
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
+from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.case import Case
 from hotloop.judge.course import views
 

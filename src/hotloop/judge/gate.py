@@ -8,10 +8,10 @@ from statistics import median
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import BudgetResult, Estimate, Standing
+from hotloop.core.record import CPU_SHARE, Record
 from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.experiments import BudgetResult, Estimate, Standing
 from hotloop.core.record.profile import STEP, WALL, Phase
-from hotloop.core.record.record import CPU_SHARE, Record
 from hotloop.judge.busy import busy_load
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.ratio import ratio

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from hotloop.core.record import IN_TURNS, Goal, Record
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import IN_TURNS, Goal, Record
 from hotloop.stats.changepoints import FEWEST, Change, changes
 
 KINDS = ("bench", "profile", "train", "run")  # Kinds of records that are about one speed

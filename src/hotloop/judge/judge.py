@@ -6,11 +6,11 @@ from math import inf
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record.checks import SLOWER_IN, Standing
+from hotloop.core.record import CONTEST, IN_TURNS, Goal, Record
 from hotloop.core.record.comparison import Outcome
+from hotloop.core.record.experiments import SLOWER_IN, Standing
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import STEP, WALL
-from hotloop.core.record.record import CONTEST, IN_TURNS, Goal, Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.busy import busy_load
 from hotloop.judge.course import course_notices

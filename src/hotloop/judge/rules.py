@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.judge import evidence
 from hotloop.judge.case import Case, pattern
 from hotloop.judge.course import NEEDS, is_long, memory_points, speed_points, views, weight, where

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from hotloop.core.record.checks import (
+from hotloop.core.record.experiments import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from itertools import permutations
 from statistics import fmean, median
 
-from hotloop.core.record.sweep import (
+from hotloop.core.record.experiments import (
     AGENT_SPEED,
     CPU_NS,
     LEARNING_BAND,

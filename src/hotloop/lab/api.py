@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import CPU_SHARE, Method, Record
+from hotloop.core.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.single import FunctionSubject

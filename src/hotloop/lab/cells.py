@@ -13,15 +13,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Protocol
 
-from hotloop.core.code import code
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import save
-from hotloop.core.machine import machine
+from hotloop.core.machine import code, machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record, file_name, read
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import Record, file_name, read
 from hotloop.core.settings import hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.stats.summary import with_metrics

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Method, Record
-from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
+from hotloop.core.target import ENV_ONLY, EVAL_EVERY, RUNGS
 from hotloop.core.turn_clock import RUN_IN
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge

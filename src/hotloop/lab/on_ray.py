@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.cluster import LOCAL, connected, ray_error_text
-from hotloop.core.code import code, state
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.machine import machine, need
+from hotloop.core.machine import code, machine, need, state
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.lab.cells import PARTS, Cell, CellResult, done
 from hotloop.lab.suite import ProcessExecutor
 

@@ -10,8 +10,7 @@ from typing import Any
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import (
+from hotloop.core.record import (
     CONTEST,
     CPU_SHARE,
     ENDED,
@@ -23,6 +22,7 @@ from hotloop.core.record.record import (
     Record,
     run_id,
 )
+from hotloop.core.record.metadata import own_commit
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab import soak as soaks

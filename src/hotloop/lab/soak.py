@@ -15,7 +15,8 @@ from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.checks import (
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
@@ -27,7 +28,6 @@ from hotloop.core.record.checks import (
     SPEED,
     Soak,
 )
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.judge import judge

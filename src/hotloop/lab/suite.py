@@ -17,7 +17,7 @@ from hotloop.core.errors import ExitCode, unknown
 from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Item, Suite
-from hotloop.core.record.record import Ran, Record, SuiteRan, read
+from hotloop.core.record import Ran, Record, SuiteRan, read
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.cells import Cell, CellResult, Swept, offset_progress

@@ -14,9 +14,8 @@ from typing import Any, Protocol, Self
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import save
-from hotloop.core.record.record import Record
-from hotloop.core.spans.trace import Trace
-from hotloop.core.time_tree import tree_text
+from hotloop.core.record import Record
+from hotloop.core.time_tree import Trace, tree_text
 from hotloop.lab.loop.account import Timing
 from hotloop.lab.loop.run import Asked, DisabledRun, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hotloop.core.clock import now_ns
-from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, ROLLOUT, RUNG, RUNG_FILE, TRAINER_EVAL
+from hotloop.core.target import ENV_ONLY, EVAL_EVERY, ROLLOUT, RUNG, RUNG_FILE, TRAINER_EVAL
 
 # Random actions that are drawn before the clock starts, and the stretches that are timed of them.
 DRAWN, STRETCHES = 256, 8

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hotloop.core.machine import need
-from hotloop.core.rungs import ENV_ONLY
 from hotloop.core.spans import mark, span
+from hotloop.core.target import ENV_ONLY
 from hotloop.loops.run import AnyRun
 from hotloop.loops.rungs import Rung
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Notice
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Comparison, Difference, Group
-from hotloop.core.record.record import Record
 from hotloop.judge.diagnose import Diagnosis, Since
 from hotloop.stats.summary import with_metrics
 

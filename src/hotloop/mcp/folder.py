@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.core.confine import Confinement
 from hotloop.core.errors import InputError
+from hotloop.core.files import Confinement
 from hotloop.core.registry import find, presets
 from hotloop.core.target import names_callable
 from hotloop.envs.callables import literal

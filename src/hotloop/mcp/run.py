@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from hotloop.core.confine import VARIABLE
 from hotloop.core.errors import ExitCode
+from hotloop.core.files import VARIABLE
 from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 
 # The command line, saying what it says over its lifeline.

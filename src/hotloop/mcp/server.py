@@ -16,12 +16,11 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from mcp.types import Tool as McpTool
 from pydantic import Field, ValidationError
 
-from hotloop.core.code import version
-from hotloop.core.confine import confined
 from hotloop.core.errors import ExitCode, HotloopError, InputError
-from hotloop.core.files import save
+from hotloop.core.files import confined, save
+from hotloop.core.machine import version
 from hotloop.core.progress import SIGNALS
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from hotloop.core.clock import now_ns
+from hotloop.core.record import Resources
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import Resources
 from hotloop.core.registry import Probe, Scene
 
 EVERY_S = 0.05  # Between two samples

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hotloop.core.record import Metric, Record
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import Metric, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

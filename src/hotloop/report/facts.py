@@ -5,9 +5,9 @@ from statistics import fmean, median
 
 from hotloop.core import registry
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
 from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Machine
 from hotloop.core.record.metadata import Code as CodeFacts
-from hotloop.core.record.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
 from hotloop.report.section import Heading, Lines, Sections, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.record import stacks
+from hotloop.core.record import Record, stacks
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
-from hotloop.core.spans.trace import MAIN, Slice, Trace
+from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.report import flames, html, markdown
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.kinds import programs, run

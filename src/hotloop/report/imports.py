@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import small_text
+from hotloop.core.record import RUNS_PER_S, Method, Record, new_record
 from hotloop.core.record.codec import ForeignError, parse
 from hotloop.core.record.metadata import Code, Described, Machine, PathRan, Project, Work
-from hotloop.core.record.record import RUNS_PER_S, Method, Record, new_record
 from hotloop.stats.summary import with_metrics
 
 UNKNOWN = "unknown"  # For facts that a file does not hold

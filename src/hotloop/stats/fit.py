@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from hotloop.core.record.sweep import Law
+from hotloop.core.record.experiments import Law
 
 # What a law adds to its constant, per unit.
 SHAPES: Mapping[Law, Callable[[float], float]] = {

@@ -7,7 +7,7 @@ from statistics import fmean, median, stdev
 from typing import Literal
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Metric, Record
+from hotloop.core.record import Metric, Record
 from hotloop.stats.intervals import sign_interval
 
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.spans.stream import Blocking, Event, Stream
+from hotloop.core.spans.device import Blocking, Event, Stream
 from hotloop.core.time_tree import ENVIRONMENT, How, TimeTree
 from hotloop.envs.batch import Batch
 

@@ -6,8 +6,8 @@ import pytest
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
+from hotloop.core.record import Record, read
 from hotloop.core.record.metadata import Instructions
-from hotloop.core.record.record import Record, read
 from hotloop.lab import bench as lab
 from hotloop.lab.measure import sides
 

@@ -14,7 +14,7 @@ from support.records import PROFILE, bench_with
 from hotloop.cli.results import part_commits
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
-from hotloop.core.record.record import METHOD, Record, read, write
+from hotloop.core.record import METHOD, Record, read, write
 from hotloop.core.target import Target
 
 SHORT = ("grid/toy", "num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8", "--rounds", "7")

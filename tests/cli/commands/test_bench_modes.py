@@ -8,7 +8,7 @@ import pytest
 from support.trainings import SMALL
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 
 WORDS = [f"{key}={value}" for key, value in SMALL.items() if key != "train.tensorboard"]
 EVAL = ["train.eval.every=2", "train.eval.episodes=2", "train.eval.steps=3"]

@@ -10,7 +10,7 @@ from support import paced_target
 from support.clock import CLOCK
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import read
+from hotloop.core.record import read
 from hotloop.envs import native
 
 TARGET = f"{Path(paced_target.__file__)}:make"

@@ -12,8 +12,8 @@ from support.records import BENCH, PROFILE
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
+from hotloop.core.record import Record, write
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.record import Record, write
 from hotloop.judge.case import Alternative
 from hotloop.lab.diagnose import alternatives
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import read
+from hotloop.core.record import read
 
 Command = Callable[..., Any]
 SHORT = ("--steps", "200")

@@ -8,7 +8,7 @@ from support.gauges import ENV, WrittenGauge
 from support.projects import Project
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import read
+from hotloop.core.record import read
 from hotloop.lab.gate import gate, init, measure, places
 
 Command = Callable[..., Any]

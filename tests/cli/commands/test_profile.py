@@ -8,7 +8,7 @@ from support.boxes import shorten_passes
 
 from hotloop.cli.commands import profile as module
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 
 SHORT = ("num_envs=4", "agents=3", "--steps", "160")
 

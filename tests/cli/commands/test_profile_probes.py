@@ -15,8 +15,8 @@ from support.boxes import shorten_passes
 from hotloop.cli.commands import profile as module
 from hotloop.core import registry
 from hotloop.core.errors import ExitCode
+from hotloop.core.record import read
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import read
 from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile import probes as probes_lab
 from hotloop.probes import _running, pyspy

@@ -9,7 +9,7 @@ import pytest
 from hotloop.cli.commands import profile
 from hotloop.cli.commands import profile as module
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import read
+from hotloop.core.record import read
 
 SHORT = ("num_envs=4", "agents=3", "--steps", "160")
 STEM = "profile-20250102-0304"

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record, read, write
+from hotloop.core.record import Record, read, write
 from hotloop.envs import tapes
 from hotloop.lab.sim import sim as lab
 

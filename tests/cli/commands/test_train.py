@@ -14,7 +14,7 @@ from support.trainings import SMALL, ctrl_c_heard
 
 from hotloop.cli.live import training as cli_panel
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 from hotloop.train import SPINS
 from hotloop.train.logs import SCRIPT
 

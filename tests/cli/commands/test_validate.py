@@ -10,8 +10,7 @@ import pytest
 from support import faulty_targets
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.files import FRAMES_SUFFIX, read_frames
-from hotloop.core.record.record import read
+from hotloop.core.record import FRAMES_SUFFIX, read, read_frames
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.process.state import ProcessState, children
+from hotloop.core.process.lifeline import ProcessState, children
 
 
 def test_variables_of_our_own_are_not_blamed_on_anybody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Goal, Method, Metric, Record, Resources, file_name, read, run_id, write
 from hotloop.core.record.comparison import (
     ComparedSide,
     Comparison,
@@ -20,7 +21,6 @@ from hotloop.core.record.comparison import (
 )
 from hotloop.core.record.metadata import Described, Instructions, PathRan, Work
 from hotloop.core.record.profile import Finding, Overhead, Phase, Table
-from hotloop.core.record.record import Goal, Method, Metric, Record, Resources, file_name, read, run_id, write
 
 FULL = Record(
     run_id="20250102-030405-abc-grid-toy",

@@ -9,8 +9,7 @@ import pytest
 
 from hotloop.core import spans
 from hotloop.core.spans import python
-from hotloop.core.spans.device import DeviceSpan
-from hotloop.core.spans.stream import Blocking
+from hotloop.core.spans.device import Blocking, DeviceSpan
 
 STREAM = SimpleNamespace(ms=0.0, waits=0, on=True)
 """A stream whose work takes as long as is said when it is queued."""

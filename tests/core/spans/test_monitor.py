@@ -5,7 +5,7 @@ import pytest
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.spans.monitor import monitor
+from hotloop.core.spans import monitor
 
 
 def test_it_prints_duration_cpu_and_memory_to_stderr(capsys, spin):

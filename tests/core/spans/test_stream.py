@@ -7,9 +7,9 @@ import pytest
 from support.device import Device
 
 from hotloop.core import spans
+from hotloop.core.spans import device as streams
 from hotloop.core.spans import mark, span
-from hotloop.core.spans import stream as streams
-from hotloop.core.spans.stream import Stream, Window
+from hotloop.core.spans.device import Stream, Window
 from hotloop.core.time_tree import TimeTree
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.exact.random import mix
+from hotloop.core.exact_math import mix
 from hotloop.envs.adapters.views import EpisodeSeeds, mix_rows, one_each
 
 EVERY = np.arange(3)

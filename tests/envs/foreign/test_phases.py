@@ -16,7 +16,7 @@ from support.reporting import OBSERVE, PHYSICS
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign import phases
 from hotloop.envs.foreign.phases import phases_of

@@ -8,7 +8,7 @@ import pytest
 from support import fooling
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.bench import Extras, bench
 from hotloop.lab.compare.compare import Asked, compare

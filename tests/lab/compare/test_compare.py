@@ -2,7 +2,7 @@ import pytest
 from support.sides import DIFFERS, FakeContender, steady
 
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instance_count
 from hotloop.lab.measure import settle

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import env_by_env
 from hotloop.lab.compare.compare import Asked, compare

@@ -7,8 +7,8 @@ import pytest
 from support.records import PROFILE
 from support.sides import FakeContender
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import PhaseRatio, Ratio
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.diagnose import diagnose, since
 from hotloop.lab.diagnose import alternatives

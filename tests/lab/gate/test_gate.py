@@ -10,8 +10,8 @@ from support.projects import Project
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget, read
-from hotloop.core.record.checks import BudgetResult
-from hotloop.core.record.record import write
+from hotloop.core.record import write
+from hotloop.core.record.experiments import BudgetResult
 from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.bisect import bisect
 from hotloop.lab.gate.gate import (

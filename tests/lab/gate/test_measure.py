@@ -11,9 +11,9 @@ from support.records import BENCH
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import BudgetResult
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
-from hotloop.core.record.record import Record
+from hotloop.core.record.experiments import BudgetResult
 from hotloop.lab.gate import measure
 from hotloop.lab.gate.gate import Row, run
 from hotloop.lab.gate.measure import GateContext, inside, printed

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.record.checks import BudgetResult
+from hotloop.core.record.experiments import BudgetResult
 from hotloop.judge import judge
 from hotloop.lab.gate.init import planted, self_test
 from hotloop.lab.gate.measure import COUNTED

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.judge.compare import changes_between, compare_records, unlike_plays

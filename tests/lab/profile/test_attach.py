@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
 from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile.attach import attach, command_of, watch
 from hotloop.probes import _running, pyspy

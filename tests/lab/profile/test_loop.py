@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from hotloop.core.errors import InputError
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs import tapes

@@ -16,8 +16,8 @@ from support.records import PROFILE
 from hotloop.core import registry
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import Record
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.stepping import Actions

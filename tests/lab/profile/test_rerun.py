@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.record import Record
 from hotloop.core.record.profile import RerunResult, Slow
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile import rerun as module
 from hotloop.lab.profile.profile import PAIRS, profile

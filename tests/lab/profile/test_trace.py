@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.logged import events_of, laps_of, steps_of
 
 from hotloop.core.record.profile import Slow
-from hotloop.core.spans.trace import MAIN, Slice, Trace
 from hotloop.core.target import Target
+from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.lab.profile import trace as module
 from hotloop.lab.profile.calls import calls_of_batch, calls_of_loop
 from hotloop.lab.profile.profile import PAIRS, profile

@@ -4,8 +4,8 @@ from time import sleep
 
 import pytest
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Slow
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile import watch as module
 from hotloop.lab.profile.profile import PAIRS, profile

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.lab.programs import profile as lab
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.profile import (

@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.judge.compare import compare_stored
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as benching

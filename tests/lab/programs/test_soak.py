@@ -1,7 +1,7 @@
 import psutil
 from support.leaving import leaves
 
-from hotloop.core.record.checks import RUNNING
+from hotloop.core.record.experiments import RUNNING
 from hotloop.lab.programs.soak import soak
 from hotloop.options.soak import SoakProgramOptions
 

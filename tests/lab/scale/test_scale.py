@@ -7,11 +7,10 @@ import pytest
 from support import sized_target
 from support.clock import CLOCK
 
-from hotloop.core.code import code
 from hotloop.core.errors import InputError
-from hotloop.core.machine import machine
-from hotloop.core.record.record import Record
-from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
+from hotloop.core.machine import code, machine
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.sweep import share

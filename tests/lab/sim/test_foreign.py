@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.lab.bench import bench

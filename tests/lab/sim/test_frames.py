@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record.files import FRAMES_SUFFIX, PICTURE, Frame, Frames, read_frames, write_frames
+from hotloop.core.record import FRAMES_SUFFIX, PICTURE, Frame, Frames, read_frames, write_frames
 from hotloop.envs import tapes
 from hotloop.lab.sim import frames as lab
 

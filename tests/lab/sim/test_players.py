@@ -9,7 +9,7 @@ import hotloop
 from hotloop.cli.commands.sim import split
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.sim.sim import open_game, sim
 from hotloop.lab.training.folder import Run

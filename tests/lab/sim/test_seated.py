@@ -10,7 +10,7 @@ from support.pages import ROOT
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError, TheirError
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import Record, read
 from hotloop.core.target import Target
 from hotloop.envs.trust import called_by
 from hotloop.lab.measure.target import check_player, open_subject

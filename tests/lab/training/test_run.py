@@ -12,7 +12,7 @@ from support.trainings import STEPS_PER_UPDATE, Presses, ctrl_c_heard, run_of, s
 from hotloop.core import spans
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.notices import Code
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.envs.batch import Batch
 from hotloop.judge.course import views

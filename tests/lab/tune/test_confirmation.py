@@ -7,8 +7,8 @@ import pytest
 from support.records import BENCH
 
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.cells import Cell, CellResult
 from hotloop.lab.tune.confirmation import confirm

@@ -6,7 +6,7 @@ from pathlib import Path
 from support.records import BENCH
 
 from hotloop.core.progress import silent
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
+from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import LocalExecutor

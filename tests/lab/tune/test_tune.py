@@ -5,7 +5,7 @@ from support.drawn import text
 from support.records import BENCH
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.tune import halving, programs

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from support.records import BENCH
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Difference, PhaseRatio, Ratio, Validation
 from hotloop.core.record.metadata import PathRan, Work
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.validate.adoption import stand
 from hotloop.lab.validate.match import Match, match_of

@@ -21,7 +21,7 @@ from support.shelves import (
     trained,
 )
 
-from hotloop.core.record.files import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
+from hotloop.core.record import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
 from hotloop.judge.gate import hold
 from hotloop.report.page import overview
 from hotloop.report.page.page import draw_page
@@ -240,7 +240,7 @@ def test_hundreds_of_records_are_one_file_whose_rows_are_made_as_somebody_comes_
 
 
 def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) -> None:
-    from hotloop.core.record.files import accept
+    from hotloop.core.record import accept
 
     folder = fill(tmp_path / "records", history())
     accept(folder, "bench-0012", "a larger map")

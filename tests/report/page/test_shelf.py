@@ -5,7 +5,7 @@ from support.shelves import fill, history, measured
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import LARGEST
-from hotloop.core.record.files import accept
+from hotloop.core.record import accept
 from hotloop.report.page.shelf import read_shelf
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 from support.drawn import lines, text
 from support.records import BENCH, PROFILE, bench_with
 
+from hotloop.core.record import Goal
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Goal
 from hotloop.report.kinds.bench import bench
 from hotloop.report.section import Sections, Span, Table
 

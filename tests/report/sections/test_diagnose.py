@@ -6,8 +6,8 @@ import pytest
 from support.cases import env, loop
 from support.records import MACHINE, PROFILE
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.record import Record
 from hotloop.judge.diagnose import diagnose, since
 from hotloop.judge.expect import expect
 from hotloop.judge.slopes import Trial, causal

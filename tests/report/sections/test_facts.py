@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from support.records import MACHINE, PROFILE
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.report.facts import (
     code_line,
     cpu_line,

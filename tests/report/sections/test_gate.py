@@ -5,7 +5,7 @@ from typing import Any
 from support.records import PROFILE
 
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import Estimate
+from hotloop.core.record.experiments import Estimate
 from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.gate import downgrade_if_unmeasurable, hold
 from hotloop.judge.judge import judge

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import text
 from support.records import bench_with
 
-from hotloop.core.record.record import Goal, Record
+from hotloop.core.record import Goal, Record
 from hotloop.report.kinds.bench import ladder
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 from support.drawn import lines
 from support.records import BENCH, PROFILE, bench_with
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_records
 from hotloop.report.facts import left_out
 from hotloop.report.kinds.overview import overview

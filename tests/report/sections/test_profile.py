@@ -4,8 +4,8 @@ from support.drawn import lines, text
 from support.records import PROFILE
 
 from hotloop.core.notices import Code, notice
+from hotloop.core.record import Record, Resources
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import Record, Resources
 from hotloop.judge.baselines import with_previous
 from hotloop.report.kinds.findings import MOST_ROWS
 from hotloop.report.kinds.profile import MOST_HOT, glance, profile, profiles

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 from support.records import BENCH, PROFILE
 
+from hotloop.core.record import Record
 from hotloop.core.record.metadata import Work
-from hotloop.core.record.record import Record
 from hotloop.report import html
 from hotloop.report.kinds.record import LOOPS, PROGRAMS, record_sections
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import lines
 from support.records import PROFILE
 
-from hotloop.core.record.record import OUTCOME, RETURN_OF, Record
+from hotloop.core.record import OUTCOME, RETURN_OF, Record
 from hotloop.report.kinds.sim import sim
 from hotloop.report.section import Facts, Span
 

@@ -5,8 +5,8 @@ from support.drawn import lines as rows
 from support.drawn import seen, text
 from support.records import PROFILE
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Pauses, RerunResult, Slow, SlowStep, Spread
-from hotloop.core.record.record import Record
 from hotloop.report import html, markdown
 from hotloop.report.kinds.profile import page as profile_page
 from hotloop.report.kinds.profile import profile

@@ -4,8 +4,8 @@ import pytest
 from support.drawn import text
 from support.records import BENCH, PROFILE
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import markdown

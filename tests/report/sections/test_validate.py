@@ -4,8 +4,8 @@ from typing import Any
 from support.drawn import text
 from support.records import BENCH
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Difference, Facts, Part, Validation, field_words
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.report.kinds.validate import replay, validations
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.envs.batch import Batch
 from hotloop.worlds.cards import turns
 from hotloop.worlds.cards.observe import Limits, observation

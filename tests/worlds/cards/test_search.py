@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.stats.intervals import wilson_interval
 from hotloop.worlds.cards import turns
 from hotloop.worlds.cards.observe import Limits

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.registry import find
 from hotloop.core.target import Target
 from hotloop.envs import tapes

@@ -23,8 +23,7 @@ from hotloop.cli.runner import Experiment, check, kept_in, measure, tell
 from hotloop.cli.targets import metric_of, names_several, program_of, reporting, targets_of
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
-from hotloop.core.rungs import ENV_ONLY
-from hotloop.core.target import Target
+from hotloop.core.target import ENV_ONLY, Target
 from hotloop.options.bench import (
     QUICK_PROGRAM_ROUNDS,
     THOROUGH_PROGRAM_ROUNDS,
@@ -34,7 +33,7 @@ from hotloop.options.bench import (
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.bench import Extras
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.programs.launch import Program

@@ -13,7 +13,7 @@ from hotloop.core.target import Target
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
     from hotloop.lab.measure.loop import Plan
@@ -134,7 +134,7 @@ def names_record(side: str) -> bool:
 
 def of_records(a: str, b: str, options: CompareOptions) -> "Record":
     """Compare two records; refuses one of them beside something that would have to run."""
-    from hotloop.core.record.record import read
+    from hotloop.core.record import read
     from hotloop.judge.compare import compare_records
 
     if not (names_record(a) and names_record(b)):

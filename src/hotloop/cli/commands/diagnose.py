@@ -18,8 +18,8 @@ from hotloop.options.diagnose import DiagnoseOptions, DiagnoseProgramOptions
 from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
+    from hotloop.core.record import Record
     from hotloop.core.record.comparison import Ratio
-    from hotloop.core.record.record import Record
     from hotloop.judge.case import Alternative
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
     from hotloop.judge.expect import Expectations
@@ -109,7 +109,7 @@ def read_or_none(path: Path) -> "Record | None":
 
 
 def load(path: Path) -> "Record":
-    from hotloop.core.record.record import read
+    from hotloop.core.record import read
     from hotloop.stats.summary import with_metrics
 
     return with_metrics(read(path))

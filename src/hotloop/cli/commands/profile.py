@@ -22,7 +22,7 @@ from hotloop.options.shared import PROFILES
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.core.registry import Probe
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
@@ -177,7 +177,7 @@ def attach(pid: int | None, options: ProfileOptions) -> int:
 
 def run_again(path: Path, options: ProfileOptions) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
-    from hotloop.core.record.record import read
+    from hotloop.core.record import read
     from hotloop.lab.profile import rerun
     from hotloop.report.kinds.slow import again
     from hotloop.report.terminal import draw

@@ -11,7 +11,7 @@ from hotloop.options.report import FORMATS, ReportOptions
 from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.report.page.shelf import Shelf
 
 # Where commands keep records unless somebody says otherwise.
@@ -162,7 +162,7 @@ def write_over(path: Path, text: str) -> None:
 
 def accepted(folders: list[Path], run: str, why: str) -> int:
     """Write down beside a record that its level is the right one."""
-    from hotloop.core.record.files import accept
+    from hotloop.core.record import accept
     from hotloop.report.page.shelf import read_shelf
 
     entries = {entry.record.run_id: entry for entry in read_shelf(folders).entries}

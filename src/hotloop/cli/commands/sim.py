@@ -22,7 +22,7 @@ from hotloop.core.target import Target
 from hotloop.options.sim import SimOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.sim.sim import Game, SimSettings
 
 
@@ -94,7 +94,7 @@ def taped(tape: Path, words: list[str] | None, trusted: Path | None) -> tuple[st
 def keep_frames(tape: Path) -> int:
     """Draw a tape step by step into a file beside it."""
     from hotloop.core.errors import ExitCode
-    from hotloop.core.record.files import FRAMES_SUFFIX, write_frames
+    from hotloop.core.record import FRAMES_SUFFIX, write_frames
     from hotloop.envs.tapes import read
     from hotloop.lab.sim.frames import frames_of_tape
 

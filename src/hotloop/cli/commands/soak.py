@@ -11,7 +11,7 @@ from hotloop.core.target import Target
 from hotloop.options.soak import SoakOptions, SoakProgramOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
 
 
 def soak(options: SoakOptions) -> int:

@@ -12,7 +12,7 @@ from hotloop.core.target import Target
 from hotloop.options.train import TrainOptions
 
 if TYPE_CHECKING:
-    from hotloop.core.record.record import Record
+    from hotloop.core.record import Record
     from hotloop.lab.training.folder import Run
     from hotloop.lab.training.run import Asked
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotloop.core.project import Budget
-    from hotloop.core.record.record import Record
-    from hotloop.core.record.sweep import Tuning
+    from hotloop.core.record import Record
+    from hotloop.core.record.experiments import Tuning
     from hotloop.lab.scale.scale import Axes
     from hotloop.lab.tune.programs import ProgramAxes
 

@@ -19,8 +19,8 @@ from hotloop.options.validate import ValidateOptions
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
+    from hotloop.core.record import Record
     from hotloop.core.record.comparison import Comparison
-    from hotloop.core.record.record import Record
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.match import Match
 
@@ -157,7 +157,7 @@ def run(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]"
 def keep_frames(path: Path, bundle: "Bundle") -> None:
     """Draw what leads to a difference beside its bundle, for the page, where it can be drawn."""
     from hotloop.core.errors import HotloopError
-    from hotloop.core.record.files import FRAMES_SUFFIX, write_frames
+    from hotloop.core.record import FRAMES_SUFFIX, write_frames
     from hotloop.lab.sim.frames import frames_of_bundle
 
     try:

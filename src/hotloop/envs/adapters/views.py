@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.exact.random import GOLDEN
+from hotloop.core.exact_math import GOLDEN
 from hotloop.core.world import Array, Part
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError
+from hotloop.core.files import confinement
 from hotloop.core.spans import span
 from hotloop.envs.callables import load_file, load_module, module_name
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, MissingError, SetupError, TheirError
+from hotloop.core.files import confinement
 from hotloop.core.machine import install_line, need
 from hotloop.core.notices import Code, notice
 from hotloop.core.process import lifeline

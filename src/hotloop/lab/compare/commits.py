@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from hotloop.core.code import UNKNOWN, Sources, git
 from hotloop.core.errors import InputError
+from hotloop.core.machine import UNKNOWN, Sources, git
 from hotloop.core.notices import Notice
 from hotloop.core.process.worker import end_group, start
 from hotloop.core.progress import Progress, silent

@@ -16,9 +16,9 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
 from hotloop.core.record.metadata import Instructions
-from hotloop.core.record.record import Method, Record
 from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.judge.compare import MOVED, SPARE_CORES, ComparisonInput, conclude
 from hotloop.judge.judge import judge

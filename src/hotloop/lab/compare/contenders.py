@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Protocol
 
-from hotloop.core.code import Sources, code
 from hotloop.core.errors import InputError
+from hotloop.core.machine import Sources, code
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Instructions

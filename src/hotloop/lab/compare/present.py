@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotloop.core.code import git, hash_of_file
 from hotloop.core.errors import InputError
+from hotloop.core.machine import git, hash_of_file
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import (

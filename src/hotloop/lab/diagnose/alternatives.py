@@ -8,8 +8,8 @@ from time import thread_time_ns
 import numpy as np
 
 from hotloop.core import registry
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, Ratio
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative

@@ -8,7 +8,7 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import find, home_of, watching
 from hotloop.judge.slopes import Trial

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from hotloop.core.code import git
 from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.machine import git
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import Profiles
 from hotloop.lab.gate.measure import GateContext, against_of, held_against

@@ -5,16 +5,14 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, HotloopError, InputError, worst
 from hotloop.core.files import free_path, write_new
-from hotloop.core.machine import machine
+from hotloop.core.machine import git, machine
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget, Project, parse
-from hotloop.core.record import stacks
+from hotloop.core.record import Record, file_name, read, stacks
 from hotloop.core.record.profile import WALL, Finding, Table
-from hotloop.core.record.record import Record, file_name, read
 from hotloop.core.record.stacks import Stack
 from hotloop.judge.gate import weakened
 from hotloop.lab.compare.commits import Say

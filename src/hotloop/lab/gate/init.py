@@ -10,12 +10,12 @@ from shutil import which
 from tempfile import TemporaryDirectory
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import write_new
+from hotloop.core.machine import git
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import NAME, Budget, put_budget, read
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.gate import estimate, rounded
 from hotloop.lab.compare.commits import Say

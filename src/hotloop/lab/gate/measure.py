@@ -8,14 +8,13 @@ from datetime import date
 from pathlib import Path
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import git
 from hotloop.core.errors import InputError
-from hotloop.core.machine import machine
+from hotloop.core.machine import git, machine
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
-from hotloop.core.record.checks import BudgetResult
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Comparison
-from hotloop.core.record.record import Record
+from hotloop.core.record.experiments import BudgetResult
 from hotloop.judge import baselines
 from hotloop.judge.compare import compare_stored
 from hotloop.judge.gate import (

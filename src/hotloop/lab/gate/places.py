@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hotloop.core.code import git
 from hotloop.core.errors import InputError
+from hotloop.core.machine import git
 from hotloop.core.process.worker import Worker
+from hotloop.core.record import Record
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.compare.commits import (
     Checkout,

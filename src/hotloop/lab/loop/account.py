@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 from hotloop.core import spans
 from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.errors import InputError
+from hotloop.core.spans.device import Blocking, Stream, Window
 from hotloop.core.spans.python import Boundary
-from hotloop.core.spans.stream import Blocking, Stream, Window
 from hotloop.core.time_tree import How, TimeTree
 
 Timing = Literal["auto", "events", "sync", "host"]

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import code, project
-from hotloop.core.machine import machine
+from hotloop.core.machine import code, machine, project
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
+from hotloop.core.record import Method, Record, Resources, new_record
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
 from hotloop.core.record.profile import Finding, Overhead, Pauses, describe_times
-from hotloop.core.record.record import Method, Record, Resources, new_record
 from hotloop.core.settings import hash_of
-from hotloop.core.spans.trace import Slice, Trace
-from hotloop.core.time_tree import How, TimeTree
+from hotloop.core.time_tree import How, Slice, TimeTree, Trace
 from hotloop.judge.expect import EXPECT
 from hotloop.judge.judge import judge
 from hotloop.lab.loop.account import jax_runs

@@ -14,9 +14,9 @@ from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.machine import need
 from hotloop.core.progress import defer_interrupt
+from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
-from hotloop.core.spans.monitor import resident_bytes
+from hotloop.core.spans import resident_bytes
 from hotloop.core.spans.python import Relay
 from hotloop.core.time_tree import add
 from hotloop.lab.diagnose import causal

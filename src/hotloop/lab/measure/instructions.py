@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.metadata import Instructions
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM

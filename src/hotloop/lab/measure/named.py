@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from hotloop.core import spans
-from hotloop.core.record.sweep import ELSE
+from hotloop.core.record.experiments import ELSE
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs.foreign.functions import Function, find, home_of, watching

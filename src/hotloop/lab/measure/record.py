@@ -5,16 +5,15 @@ from dataclasses import asdict
 from typing import Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import Sources, changed_sources, code, read_sources
 from hotloop.core.errors import SetupError
-from hotloop.core.machine import machine
+from hotloop.core.machine import Sources, changed_sources, code, machine, read_sources
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress
+from hotloop.core.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.core.record.metadata import LOST_STEPS
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.profile import Overhead
-from hotloop.core.record.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.envs.spec import Spec
 from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.rounds import Rounds

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import code
 from hotloop.core.errors import MissingError, SetupError
-from hotloop.core.machine import machine
+from hotloop.core.machine import code, machine
+from hotloop.core.record import Method, Record, new_record
 from hotloop.core.record.metadata import Described, PathRan, Work
-from hotloop.core.record.record import Method, Record, new_record
 from hotloop.core.registry import ProbeError
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture

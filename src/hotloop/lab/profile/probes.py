@@ -13,9 +13,9 @@ from hotloop.core import registry
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import KEPT, find, home_of

@@ -19,8 +19,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, Phase, Spread, describe_times
-from hotloop.core.record.record import Record
 from hotloop.core.registry import Probe
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target

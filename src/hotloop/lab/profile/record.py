@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.profile import Overhead, Phase, Slow
-from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.functions import Function

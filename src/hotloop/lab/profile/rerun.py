@@ -11,9 +11,9 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.metadata import Code, own_commit
 from hotloop.core.record.profile import Repeated, RerunResult, Slow, SlowStep
-from hotloop.core.record.record import Record
 from hotloop.core.spans import span
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject

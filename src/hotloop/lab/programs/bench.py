@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.judge.compare import check_alike
 from hotloop.judge.judge import judge
 from hotloop.lab.bench import with_comparisons

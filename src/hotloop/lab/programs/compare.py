@@ -6,8 +6,8 @@ from string import ascii_lowercase
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import RUNS_PER_S, Record
 from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
-from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.judge.compare import MOVED, ComparisonInput, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import ENV_STEPS_PER_S, Record
-from hotloop.core.rungs import RUNG, RUNG_FILE
+from hotloop.core.record import ENV_STEPS_PER_S, Record
+from hotloop.core.target import RUNG, RUNG_FILE
 from hotloop.judge.judge import judge
 from hotloop.lab.ladder import ORDER, POLICIES
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted

@@ -17,9 +17,8 @@ from hotloop.core import spans
 from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import stacks
+from hotloop.core.record import RUNS_PER_S, Record, stacks
 from hotloop.core.record.profile import Finding, Phase, Table, describe_times
-from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.core.record.stacks import Stack, place
 from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.core.time_tree import TimeTree, grow, merge

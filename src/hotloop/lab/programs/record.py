@@ -6,11 +6,10 @@ from statistics import median
 from typing import Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import belongs, code, project
-from hotloop.core.machine import machine
+from hotloop.core.machine import belongs, code, machine, project
+from hotloop.core.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.record.metadata import Code, Described, PathRan, Work
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.settings import hash_of
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.compare import RunConditions

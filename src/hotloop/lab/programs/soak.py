@@ -7,8 +7,8 @@ from typing import Any
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.checks import OPEN_FILES, PRINTED, RSS_BYTES, RUNNING
-from hotloop.core.record.record import RUNS_PER_S, Record
+from hotloop.core.record import RUNS_PER_S, Record
+from hotloop.core.record.experiments import OPEN_FILES, PRINTED, RSS_BYTES, RUNNING
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.programs.launch import Launcher, Program, ending, last_line

@@ -20,9 +20,19 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import CPU_SHARE, Record, run_id
+from hotloop.core.record.experiments import (
+    CPU_NS,
+    PHASE,
+    RSS,
+    RUN_NS,
+    STEP_NS,
+    TIMED_NS,
+    Point,
+    Refused,
+    Sweep,
+)
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import CPU_SHARE, Record, run_id
-from hotloop.core.record.sweep import CPU_NS, PHASE, RSS, RUN_NS, STEP_NS, TIMED_NS, Point, Refused, Sweep
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import timed

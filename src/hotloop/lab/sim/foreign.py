@@ -12,8 +12,7 @@ from hotloop.core import spans
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.profile import describe_times
-from hotloop.core.record.record import (
+from hotloop.core.record import (
     CONTEST,
     CPU_SHARE,
     EPISODES_PER_S,
@@ -22,7 +21,8 @@ from hotloop.core.record.record import (
     Record,
     Resources,
 )
-from hotloop.core.spans.monitor import peak_rss_bytes
+from hotloop.core.record.profile import describe_times
+from hotloop.core.spans import peak_rss_bytes
 from hotloop.core.target import Target
 from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.vector import NEXT_STEP

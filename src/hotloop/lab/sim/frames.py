@@ -12,7 +12,7 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import MissingError
 from hotloop.core.machine import install_line
-from hotloop.core.record.files import PICTURE, Frame, Frames
+from hotloop.core.record import PICTURE, Frame, Frames
 from hotloop.core.registry import find
 from hotloop.core.world import Narrator
 from hotloop.envs import tapes

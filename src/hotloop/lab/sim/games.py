@@ -11,8 +11,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import CONTEST, ELO, ENV_STEPS_PER_S, GAMES_PER_S, PAIR, SPLIT, Record
 from hotloop.core.record.profile import WALL, Finding, Phase, Table
-from hotloop.core.record.record import CONTEST, ELO, ENV_STEPS_PER_S, GAMES_PER_S, PAIR, SPLIT, Record
 from hotloop.core.registry import find
 from hotloop.core.target import Target
 from hotloop.envs.foreign.inside import ENV_RESET, ENV_STEP, OBSERVE

@@ -13,7 +13,7 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import (
+from hotloop.core.record import (
     CONTEST,
     CPU_SHARE,
     ENDED,
@@ -28,7 +28,7 @@ from hotloop.core.record.record import (
 )
 from hotloop.core.registry import find
 from hotloop.core.settings import by_role, parameter
-from hotloop.core.spans.monitor import peak_rss_bytes
+from hotloop.core.spans import peak_rss_bytes
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch

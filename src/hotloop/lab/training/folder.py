@@ -26,8 +26,8 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, WriteError
 from hotloop.core.files import check_room, free_path, whole_bytes, write_new
 from hotloop.core.process.lifeline import anchored
+from hotloop.core.record import file_name
 from hotloop.core.record.codec import from_plain, parse
-from hotloop.core.record.record import file_name
 from hotloop.core.target import Target
 from hotloop.envs.tapes import DAMAGES
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
+from hotloop.core.record import OUTCOME, Method, Record, Resources, run_id
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import describe_times
-from hotloop.core.record.record import OUTCOME, Method, Record, Resources, run_id
-from hotloop.core.spans.monitor import peak_rss_bytes
+from hotloop.core.spans import peak_rss_bytes
 from hotloop.core.time_tree import TimeTree, add
 from hotloop.envs.batch import Batch
 from hotloop.lab.loop.windows import (

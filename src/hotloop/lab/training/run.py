@@ -19,8 +19,8 @@ from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.progress import InterruptFlag
-from hotloop.core.record.record import Record
-from hotloop.core.spans.monitor import resident_bytes
+from hotloop.core.record import Record
+from hotloop.core.spans import resident_bytes
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, tree_text
 from hotloop.envs.batch import Batch

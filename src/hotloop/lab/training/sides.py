@@ -11,14 +11,13 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from hotloop.core.clock import now_ns
-from hotloop.core.code import Sources, code
 from hotloop.core.errors import InputError
-from hotloop.core.machine import need
+from hotloop.core.machine import Sources, code, need
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import AFTER, RETURNS
 from hotloop.core.record.metadata import Code, Instructions
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.envs.spec import Spec

@@ -4,8 +4,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from hotloop.core.errors import InputError
+from hotloop.core.record.experiments import Refused
 from hotloop.core.record.metadata import Described
-from hotloop.core.record.sweep import Refused
 from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.target import open_subject

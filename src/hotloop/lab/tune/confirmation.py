@@ -7,8 +7,8 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
-from hotloop.core.record.sweep import LearningCheck
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import LearningCheck
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell, Executor, sweep

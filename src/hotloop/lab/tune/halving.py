@@ -14,8 +14,8 @@ from typing import Any
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.record import Record
-from hotloop.core.record.sweep import PHASE, RSS, Refused, Tried
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import PHASE, RSS, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.cells import Cell, CellCache, Executor, never, sweep

@@ -16,8 +16,8 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import PROGRAM
-from hotloop.core.record.record import Record
-from hotloop.core.record.sweep import RSS
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import RSS
 from hotloop.core.target import Target
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as programs

@@ -13,9 +13,9 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import PROGRAM
+from hotloop.core.record import Record, run_id
+from hotloop.core.record.experiments import BENCH, TRAIN, LearningCheck, Tuning
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import Record, run_id
-from hotloop.core.record.sweep import BENCH, TRAIN, LearningCheck, Tuning
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hotloop.core import registry
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import AdoptionChecklist, Comparison, Configuration, Ratio
-from hotloop.core.record.record import Record
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.spec import BatchSettings

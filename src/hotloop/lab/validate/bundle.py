@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.files import check_room, free_path, whole_bytes, write_new
+from hotloop.core.machine import version
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.codec import ForeignError, from_plain
 from hotloop.core.record.codec import parse as read_json

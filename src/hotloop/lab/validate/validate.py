@@ -15,8 +15,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Record
 from hotloop.envs.projects import apart
 from hotloop.envs.spec import Spec
 from hotloop.judge.compare import REPEATABLE

@@ -20,7 +20,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.process.serve import serve
-from hotloop.core.record.record import Record, Resources
+from hotloop.core.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.measure.instructions import count_by, opened

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hotloop.core.notices import Code
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.report.facts import (
     by_spread,
     cost_line,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from string import ascii_uppercase
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import AFTER, RETURNS, Comparison, Outcome, PhaseRatio, Ratio
-from hotloop.core.record.record import Record
 from hotloop.report.facts import FOREIGN, Rows, origin, paths_line, play_words
 from hotloop.report.section import (
     Note,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hotloop.core.record import Record, Resources
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.profile import Table as Found
-from hotloop.core.record.record import Record, Resources
 from hotloop.report.facts import Rows
 from hotloop.report.section import (
     Chapter,

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
-from hotloop.core.record.checks import BudgetResult, Standing
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import BudgetResult, Standing
 from hotloop.core.record.profile import Finding
-from hotloop.core.record.record import Record
 from hotloop.report.facts import origin
 from hotloop.report.kinds.findings import findings
 from hotloop.report.section import (

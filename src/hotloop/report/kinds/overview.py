@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code
+from hotloop.core.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.core.record.comparison import Comparison, Ratio
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.judge.history import Series, histories
 from hotloop.report.facts import commit_words

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hotloop.core.record import Metric, Record
 from hotloop.core.record.profile import Table as Found
-from hotloop.core.record.record import Metric, Record
 from hotloop.report.facts import (
     Rows,
     code_line,

@@ -1,8 +1,8 @@
 """Programs: what whole runs took, and which of several is faster."""
 
+from hotloop.core.record import Metric, Record
 from hotloop.core.record.comparison import A, Comparison
 from hotloop.core.record.profile import read_times
-from hotloop.core.record.record import Metric, Record
 from hotloop.report.facts import Rows, by_spread, origin
 from hotloop.report.kinds.compare import comparisons, ratio_words, verdict_words
 from hotloop.report.kinds.findings import Pictures, chapters, findings

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.report.charts import Panel
 from hotloop.report.facts import measured, notices, title
 from hotloop.report.kinds import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import WALL
-from hotloop.core.record.record import Record
 from hotloop.core.time_tree import tree_text
 from hotloop.judge.course import views
 from hotloop.report.facts import Rows, origin

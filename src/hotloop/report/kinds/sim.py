@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from hotloop.core.record.profile import Table as FoundTable
-from hotloop.core.record.record import (
+from hotloop.core.record import (
     CONTEST,
     ELO,
     ENDED,
@@ -21,6 +20,7 @@ from hotloop.core.record.record import (
     Record,
     Resources,
 )
+from hotloop.core.record.profile import Table as FoundTable
 from hotloop.report.facts import (
     Rows,
     log_lines,

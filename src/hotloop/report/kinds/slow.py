@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL, RerunResult, Slow, SlowStep, Spread
-from hotloop.core.record.record import Record
 from hotloop.report.facts import Rows, origin
 from hotloop.report.section import (
     Branch,

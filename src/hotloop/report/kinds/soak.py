@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from math import expm1
 
-from hotloop.core.record.checks import (
+from hotloop.core.record import Record
+from hotloop.core.record.experiments import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
@@ -16,7 +17,6 @@ from hotloop.core.record.checks import (
     Soak,
     Trend,
 )
-from hotloop.core.record.record import Record
 from hotloop.report.charts import Curve, Panel
 from hotloop.report.facts import origin
 from hotloop.report.section import (

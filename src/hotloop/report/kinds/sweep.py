@@ -6,8 +6,8 @@ from math import log10
 from statistics import median
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record.record import Ran, Record, SuiteRan
-from hotloop.core.record.sweep import (
+from hotloop.core.record import Ran, Record, SuiteRan
+from hotloop.core.record.experiments import (
     AGENT_SPEED,
     ELSE,
     PHASE,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from hotloop.core.record import Record
 from hotloop.core.record.profile import OWN_STEP, PYTHON, STEP, WALL, read_times
-from hotloop.core.record.record import Record
 from hotloop.core.time_tree import HOW, LARGEST, REST, WHOLE, How, TimeTree, caption
 from hotloop.report.section import Branch, Note, Section, Span, Tree
 from hotloop.report.units import count, percent

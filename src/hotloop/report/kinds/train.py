@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Record
 from hotloop.core.time_tree import TimeTree
 from hotloop.judge.course import views
 from hotloop.report.facts import Rows, origin, path_line, title

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from hotloop.core.record.record import ENV_STEPS_PER_S, RUNS_PER_S, Record
-from hotloop.core.record.sweep import ELSE, Learning, LearningCheck, Tried, Tuning
+from hotloop.core.record import ENV_STEPS_PER_S, RUNS_PER_S, Record
+from hotloop.core.record.experiments import ELSE, Learning, LearningCheck, Tried, Tuning
 from hotloop.report.charts import Curve, Panel
 from hotloop.report.facts import origin
 from hotloop.report.kinds.compare import comparisons, ratio_words

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import (
     STEPS,
     AdoptionChecklist,
@@ -12,7 +13,6 @@ from hotloop.core.record.comparison import (
     Validation,
     field_words,
 )
-from hotloop.core.record.record import Record
 from hotloop.report import section
 from hotloop.report.facts import Rows, origin
 from hotloop.report.kinds.compare import ratio_words

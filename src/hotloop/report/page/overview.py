@@ -7,7 +7,7 @@ from html import escape
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.project import PROGRAM, Budget
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.judge.compare import unlike_plays
 from hotloop.judge.history import Series
 from hotloop.report import html

@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 
 from hotloop.core.clock import utc_now
-from hotloop.core.record.record import Record
+from hotloop.core.record import Record
 from hotloop.judge.history import histories
 from hotloop.report import html
 from hotloop.report.facts import notices

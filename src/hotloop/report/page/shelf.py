@@ -7,9 +7,15 @@ from typing import TypeVar
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
-from hotloop.core.record import files
-from hotloop.core.record.files import ACCEPTED_SUFFIX, read_accepted
-from hotloop.core.record.record import Record, read
+from hotloop.core.record import (
+    ACCEPTED_SUFFIX,
+    FRAMES_SUFFIX,
+    Frames,
+    Record,
+    read,
+    read_accepted,
+    read_frames,
+)
 from hotloop.report.files import SPEEDSCOPE, TRACE
 from hotloop.stats.summary import with_metrics
 
@@ -35,7 +41,7 @@ class Shelf:
 
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()  # One line a file that is no record
-    replays: tuple[files.Frames, ...] = ()  # What tapes and bundles look like, where somebody drew them
+    replays: tuple[Frames, ...] = ()  # What tapes and bundles look like, where somebody drew them
     budgets: tuple[Budget, ...] = ()  # Of the project that the page is about, in the order of its file
     # Run id to why the level since it is the right one.
     accepted: Mapping[str, str] = field(default_factory=dict)
@@ -49,12 +55,12 @@ def read_shelf(folders: list[Path]) -> Shelf:
     """Return all records below some folders; what is none is named and left out."""
     entries: list[Entry] = []
     left_out: list[str] = []
-    replays: list[files.Frames] = []
+    replays: list[Frames] = []
     accepted: dict[str, str] = {}
     for path in record_files(folders):
         try:
-            if path.name.endswith(files.FRAMES_SUFFIX):
-                replays.append(files.read_frames(path))
+            if path.name.endswith(FRAMES_SUFFIX):
+                replays.append(read_frames(path))
             elif path.name.endswith(ACCEPTED_SUFFIX):
                 note = read_accepted(path)
                 accepted[note.run_id] = note.why

@@ -8,10 +8,8 @@ from html import escape
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import stacks
+from hotloop.core.record import Frames, Record, stacks
 from hotloop.core.record.comparison import Comparison
-from hotloop.core.record.files import Frames
-from hotloop.core.record.record import Record
 from hotloop.core.record.stacks import Stack
 from hotloop.core.time_tree import REST
 from hotloop.report import flames, html, shapes

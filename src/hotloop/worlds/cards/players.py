@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.core.world import Plan
 from hotloop.worlds.cards import turns
 from hotloop.worlds.cards.observe import SHOWN_EFFECTS, Limits, permanents, relative, shown_cards, views

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.worlds.cards import COUNTERS, stack
 from hotloop.worlds.cards.stack import harm
 from hotloop.worlds.cards.state import (

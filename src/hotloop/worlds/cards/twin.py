@@ -8,7 +8,7 @@ file is right.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hotloop.core.exact.random import mix
+from hotloop.core.exact_math import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.cards import COUNTERS, turns
 from hotloop.worlds.cards.observe import Limits, observation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.exact.maths import f32
+from hotloop.core.exact_math import f32
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.state import (
     ALIVE,

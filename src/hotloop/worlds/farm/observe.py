@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.exact.maths import f32
+from hotloop.core.exact_math import f32
 from hotloop.worlds.farm.state import (
     ALIVE,
     BREEDS,

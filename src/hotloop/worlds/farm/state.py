@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.exact.maths import f32
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws, f32
 from hotloop.core.world import Plan
 
 # A slot's states; who dies keeps the slot until the environment has been updated.

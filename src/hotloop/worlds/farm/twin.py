@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.exact.maths import f32
-from hotloop.core.exact.random import Draws, mix
+from hotloop.core.exact_math import Draws, f32, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
 from hotloop.worlds.farm.ledger import Ledger

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.worlds.grid.rules import AGENT, MOST, STATS, Area, Event, Recipe
 from hotloop.worlds.grid.state import WALL, Agent, Station
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.core.errors import InputError
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws
 from hotloop.worlds.grid.events import place_station, value_of
 from hotloop.worlds.grid.state import WALL, Agent
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hotloop.core.exact.random import mix
+from hotloop.core.exact_math import mix
 
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid

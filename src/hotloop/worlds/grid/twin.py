@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.exact.maths import f32
-from hotloop.core.exact.random import Draws
+from hotloop.core.exact_math import Draws, f32
 from hotloop.core.world import Plan
 from hotloop.worlds.grid.events import add, fire, meet, radiate, reward_byte, use, value_of
 from hotloop.worlds.grid.features import UNUSED

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.exact import maths
-from hotloop.core.exact.random import Pcg32
+from hotloop.core import exact_math
+from hotloop.core.exact_math import Pcg32
 
 F = np.float32
 # A float32. What meets a Python number stays one, so `heat + 2.5` rounds once, as native code does.
@@ -71,19 +71,19 @@ def normalised(numbers: list[Number]) -> list[Number]:
 
 
 def log(x: Number) -> Number:
-    return F(maths.log(float(x)))
+    return F(exact_math.log(float(x)))
 
 
 def exp(x: Number) -> Number:
-    return F(maths.exp(float(x)))
+    return F(exact_math.exp(float(x)))
 
 
 def sin(x: Number) -> Number:
-    return F(maths.sin(float(x)))
+    return F(exact_math.sin(float(x)))
 
 
 def cos(x: Number) -> Number:
-    return F(maths.cos(float(x)))
+    return F(exact_math.cos(float(x)))
 
 
 def sqrt(x: Number) -> Number:

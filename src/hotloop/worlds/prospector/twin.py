@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.exact.random import mix
+from hotloop.core.exact_math import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold, pirates
 from hotloop.worlds.prospector.numbers import (

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from hotloop.cli.console import PIPE_WIDTH
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Statistical
-from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.validate.match import Match

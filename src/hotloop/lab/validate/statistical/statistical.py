@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import Contrast, Group, Statistical
-from hotloop.core.record.record import Record
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.record import Recorder, describe_method

@@ -1,1 +1,0 @@
-"""Arithmetic that twins share with the engine, exact to the bit on every machine."""
