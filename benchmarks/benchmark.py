@@ -21,11 +21,9 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import code, machine
 from hotloop.core.turn_clock import Turn
 from hotloop.envs import native
-from hotloop.lab.measure.loop import rounds_of
+from hotloop.lab.measure.loop import Tally, rounds_of
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.sides import Side, SubjectSide
-from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise

@@ -16,8 +16,7 @@ import numpy as np
 import benchmark
 import hotloop
 from hotloop.core.turn_clock import RUN_IN, Turn
-from hotloop.lab.measure.sides import SubjectSide
-from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.sides import SubjectSide, play
 from hotloop.stats.summary import Summary, summarise
 from threads import measure_ways
 

@@ -19,7 +19,7 @@ from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RandomPlay
-from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.sides import no_collection, play
 from hotloop.stats.ratio import Ratio, ratio
 
 ENVS = {"CartPole-v1": (2_000, 0.05), "Pendulum-v1": (1_000, 0.03), "HalfCheetah-v5": (300, 0.03)}

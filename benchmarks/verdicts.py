@@ -34,7 +34,7 @@ from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, rounds_of
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.sides import no_collection
 
 PLAIN = Path(__file__).with_name("plain.py")
 ZOO = Path(__file__).parents[1] / "tests" / "zoo"

@@ -174,7 +174,7 @@ def seconds_of(
     """Nanoseconds of a call, one value a round, after as many calls as a round has."""
     from hotloop.core.clock import now_ns
     from hotloop.core.turn_clock import collect_rest
-    from hotloop.lab.measure.stepping import no_collection
+    from hotloop.lab.measure.sides import no_collection
 
     def stretch(calls: int) -> int:
         begin = now_ns()

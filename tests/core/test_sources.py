@@ -11,8 +11,7 @@ from hotloop.judge.compare import changes_between
 from hotloop.lab.bench import Extras, bench
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Plan, Rounds
 
 ENV = """
 from pathlib import Path

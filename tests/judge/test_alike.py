@@ -9,7 +9,7 @@ from hotloop.core.record.metadata import Work
 from hotloop.core.target import Target
 from hotloop.judge.compare import check_alike, conditions_of, differences, different_work
 from hotloop.lab.bench import bench
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 
 MINE = conditions_of(BENCH)
 

@@ -8,8 +8,8 @@ from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
 from hotloop.lab.bench import bench
-from hotloop.lab.measure import stepping, work
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure import record, sides
+from hotloop.lab.measure.loop import Rounds
 
 SHORT = Rounds(count=6, iterations=80, warmup=40)
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
@@ -40,7 +40,7 @@ def test_the_path_names_what_ran(impl: str) -> None:
 
 @needs_native
 def test_a_native_run_whose_counters_say_otherwise_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(work.STEPS_OF, "native", "reference_steps")
+    monkeypatch.setitem(record.STEPS_OF, "native", "reference_steps")
     with pytest.raises(SetupError, match=r"0\.0% of the steps ran natively"):
         bench(Target("grid/toy", SMALL | {"impl": "native"}), SHORT)
 
@@ -62,7 +62,7 @@ def test_asking_for_profiling_is_refused() -> None:
 def test_the_collector_is_off_while_a_batch_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     step, seen = Batch.step, set[bool]()
 
-    def watch(batch: Batch, actions: stepping.Actions) -> None:
+    def watch(batch: Batch, actions: sides.Actions) -> None:
         seen.add(gc.isenabled())
         step(batch, actions)
 
@@ -75,7 +75,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, at_call: int) -> Record:
     """Run a bench that Ctrl-C ends in the given batch call."""
     step, calls = Batch.step, iter(range(1, 1_000))
 
-    def stop(batch: Batch, actions: stepping.Actions) -> None:
+    def stop(batch: Batch, actions: sides.Actions) -> None:
         if next(calls) == at_call:
             raise KeyboardInterrupt
         step(batch, actions)

@@ -20,7 +20,7 @@ from hotloop.core.target import Target
 from hotloop.judge.sweep import conclude
 from hotloop.lab import suite
 from hotloop.lab.cells import Cell, CellCache, sweep
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 from hotloop.report import markdown
 from hotloop.report.kinds.sweep import largest_part
 from hotloop.report.kinds.sweep import suite as sections

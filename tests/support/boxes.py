@@ -11,8 +11,8 @@ PASSES = {
 """The passes in which a profile's probes look."""
 
 ROUNDS = {
-    "hotloop.lab.measure.rounds.WARMUP_NS": 50_000_000,
-    "hotloop.lab.measure.rounds.ROUND_NS": 10_000_000,
+    "hotloop.lab.measure.loop.BOXED_WARMUP_NS": 50_000_000,
+    "hotloop.lab.measure.loop.BOXED_ROUND_NS": 10_000_000,
     "hotloop.lab.scale.scale.BOX_NS": 20_000_000,
     "hotloop.options.tune.CONFIRM_S": 0.5,
 }

@@ -14,7 +14,7 @@ from hotloop.options.bench import BenchOptions
 if TYPE_CHECKING:
     from hotloop.core.record import SuiteRan
     from hotloop.lab.cells import CellResult
-    from hotloop.lab.measure.rounds import Rounds
+    from hotloop.lab.measure.loop import Rounds
 
 
 def run(name: str, rounds: "Rounds", options: BenchOptions) -> int:

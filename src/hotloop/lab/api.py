@@ -18,9 +18,8 @@ from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
 from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
+from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.probes import choose
 from hotloop.lab.profile.profile import Asked, Extras, look

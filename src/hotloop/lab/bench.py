@@ -23,16 +23,30 @@ from hotloop.judge.compare import (
     confirm,
 )
 from hotloop.judge.judge import Wanted, goal_of, judge
-from hotloop.lab.measure.digest import play_digest
 from hotloop.lab.measure.instructions import counted
-from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
+from hotloop.lab.measure.loop import (
+    NO_LIMIT,
+    Length,
+    Plan,
+    Rounds,
+    Samples,
+    measure,
+    shortened_notices,
+    until_interrupted,
+    warm_up_subjects,
+)
 from hotloop.lab.measure.policy import EXAMINED, RANDOM
-from hotloop.lab.measure.record import Recorder, in_rounds, kept_so_far, throughput
-from hotloop.lab.measure.rounds import Rounds, shortened, warm_up
-from hotloop.lab.measure.sides import SubjectSide
-from hotloop.lab.measure.stepping import Garbage, no_collection
+from hotloop.lab.measure.record import (
+    Recorder,
+    both_validations,
+    describe_validation,
+    in_rounds,
+    kept_so_far,
+    play_digest,
+    throughput,
+)
+from hotloop.lab.measure.sides import Garbage, SubjectSide, no_collection
 from hotloop.lab.measure.target import Opener
-from hotloop.lab.measure.work import both_validations, describe_validation
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.record import WALLS
 from hotloop.options.bench import BenchOptions
@@ -104,12 +118,12 @@ def measure_once(
 
         def so_far() -> Record:
             method = in_rounds(subject.spec, fitted, script.policy, garbage=extras.garbage)
-            notices = [*faults, *shortened(rounds, fitted)]
+            notices = [*faults, *shortened_notices(rounds, fitted)]
             return record(side, recorder, replace(method, digest=digest), samples, notices)
 
         kept = kept_so_far(lambda: so_far() if samples.count else None, progress)
         with until_interrupted(samples):
-            fitted = warm_up([subject], script, rounds, kept)
+            fitted = warm_up_subjects([subject], script, rounds, kept)
             plan = Plan(rounds=fitted.count, budget_ns=NO_LIMIT, length=Length(fitted.iterations))
 
             def moved(done: int, _: int) -> None:

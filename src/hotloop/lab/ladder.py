@@ -19,10 +19,8 @@ from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import wanted_of, with_comparisons
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.sides import Side, SubjectSide
-from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.work import describe_validation
+from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
+from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 from hotloop.options.bench import BenchOptions

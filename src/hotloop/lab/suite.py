@@ -23,7 +23,7 @@ from hotloop.lab import bench as benching
 from hotloop.lab.cells import Cell, CellResult, Swept, offset_progress
 from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.profile.profile import Asked, look
 from hotloop.lab.scale import scale as scaling
 from hotloop.options.scale import ScaleOptions

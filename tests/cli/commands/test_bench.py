@@ -92,8 +92,8 @@ def test_an_output_folder_takes_records_by_their_names(hotloop: Command) -> None
 def test_what_was_asked_for_is_kept_and_the_usual_may_shrink(
     hotloop: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotloop.lab.measure.rounds.ROUND_NS", 1)
-    monkeypatch.setattr("hotloop.lab.measure.rounds.WARMUP_NS", 1)
+    monkeypatch.setattr("hotloop.lab.measure.loop.BOXED_ROUND_NS", 1)
+    monkeypatch.setattr("hotloop.lab.measure.loop.BOXED_WARMUP_NS", 1)
     kept = hotloop("bench", "grid/toy", *SHORT, "--rounds", "2", "--json")
     assert (kept.json["method"]["iterations"], kept.json["method"]["warmup"]) == (8, 8)
     cut = hotloop("bench", "grid/toy", "num_envs=4", "--rounds", "2", "--json")

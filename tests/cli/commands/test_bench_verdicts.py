@@ -24,7 +24,7 @@ needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="th
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("hotloop.lab.measure.stepping.now_ns", CLOCK.now)
+    monkeypatch.setattr("hotloop.lab.measure.sides.now_ns", CLOCK.now)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.1, 0.1))
     monkeypatch.setattr("hotloop.core.machine.steal_share", lambda root: 0.0)
     yield

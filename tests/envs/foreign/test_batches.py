@@ -15,7 +15,7 @@ from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.bench import bench
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.validate.equal import replay_both
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)

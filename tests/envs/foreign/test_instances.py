@@ -13,8 +13,7 @@ from hotloop.envs.open import open_target
 from hotloop.lab.bench import bench
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.profile.profile import profile
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)

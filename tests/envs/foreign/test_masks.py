@@ -18,9 +18,8 @@ from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
+from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.policy import Actor, acting, load
-from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.validate.match import ADVERSARIAL, actions_of
 

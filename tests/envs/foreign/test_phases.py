@@ -25,9 +25,8 @@ from hotloop.judge.case import Case
 from hotloop.lab import bench as benching
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
-from hotloop.lab.measure.rounds import Rounds
-from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.loop import Plan, Rounds
+from hotloop.lab.measure.sides import play
 from hotloop.lab.profile.profile import profile
 
 STEPS = 200

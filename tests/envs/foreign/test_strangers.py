@@ -8,7 +8,7 @@ import pytest
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.bench import bench
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 
 ROUNDS = Rounds(count=6, iterations=10, warmup=10, box_iterations=False)
 

@@ -13,8 +13,7 @@ from hotloop.core.target import Target
 from hotloop.lab.bench import Extras, bench
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.loop import Plan
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Plan, Rounds
 
 PLACE = Path(fooling.__file__)
 BRIEF = Asked(plan=Plan(budget_ns=1_000_000_000, fewest=12))

@@ -15,9 +15,9 @@ from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.judge.compare import changes_between, compare_records, unlike_plays
 from hotloop.lab.bench import bench
-from hotloop.lab.measure import digest
-from hotloop.lab.measure.digest import MARKS, play_digest
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure import record
+from hotloop.lab.measure.loop import Rounds
+from hotloop.lab.measure.record import DIGEST_MARKS, play_digest
 from hotloop.lab.validate.match import match_of
 from hotloop.lab.validate.validate import validate
 from hotloop.options.validate import ValidateOptions
@@ -70,7 +70,7 @@ def played(**keys: object) -> dict[str, str] | None:
 def test_the_same_code_has_the_same_digest() -> None:
     first = played()
     assert first is not None
-    assert first.keys() == {str(each) for each in MARKS}
+    assert first.keys() == {str(each) for each in DIGEST_MARKS}
     assert first == played()
     assert first != played(seed="7")
     assert played(num_envs="2") == played(num_envs="2") != first
@@ -93,13 +93,13 @@ def test_an_env_that_raises_in_the_short_play_has_none() -> None:
 
 def test_a_slow_env_has_the_digest_of_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = played()
-    monkeypatch.setattr(digest, "now_ns", iter(range(0, 10**12, digest.BOX_NS // 6)).__next__)
+    monkeypatch.setattr(record, "now_ns", iter(range(0, 10**12, record.DIGEST_BOX_NS // 6)).__next__)
     part = played()
     assert whole
     assert part
     assert len(part) < len(whole)
     assert part.items() <= whole.items()
-    monkeypatch.setattr(digest, "now_ns", iter(range(0, 10**15, 2 * digest.BOX_NS)).__next__)
+    monkeypatch.setattr(record, "now_ns", iter(range(0, 10**15, 2 * record.DIGEST_BOX_NS)).__next__)
     assert played() is None
 
 

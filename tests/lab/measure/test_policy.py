@@ -11,9 +11,9 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure import policy as module
+from hotloop.lab.measure.loop import Rounds, warm_up_subjects
 from hotloop.lab.measure.policy import FEWEST_BATCHES, Journal, Play, RandomPlay, play_again, play_of
-from hotloop.lab.measure.rounds import Rounds, warm_up
-from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.sides import no_collection, play
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ class Noting:
 def run(script: Play, subject: Noting) -> None:
     """Warm up, stop in the middle of a draw, then play two rounds."""
     asked = Rounds(count=2, iterations=14, warmup=2 * 300, box_warmup=False)
-    rounds = warm_up([subject], script, asked, lambda done, total: None)  # type: ignore[list-item]
+    rounds = warm_up_subjects([subject], script, asked, lambda done, total: None)  # type: ignore[list-item]
     for _ in range(rounds.count):
         for chosen in repeat(script.draw(20), 20):
             subject.step(chosen)

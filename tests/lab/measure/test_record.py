@@ -1,8 +1,8 @@
 import pytest
 
 import hotloop
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.record import Recorder, decided_elsewhere, in_rounds, overhead, throughput
-from hotloop.lab.measure.rounds import Rounds
 
 COUNTERS = {"env_steps": 4, "native_steps": 4, "agent_steps": 8}
 

@@ -6,10 +6,10 @@ import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.progress import silent
 from hotloop.envs.batch import Batch
-from hotloop.lab.measure import rounds as module
-from hotloop.lab.measure.policy import RandomPlay, play_of
-from hotloop.lab.measure.rounds import Rounds, calls_for, fit, shortened, warm_up
-from hotloop.lab.measure.stepping import Actions, play
+from hotloop.lab.measure import loop as module
+from hotloop.lab.measure.loop import Rounds, fit, shortened_notices, warm_up_subjects
+from hotloop.lab.measure.policy import Actions, RandomPlay, play_of
+from hotloop.lab.measure.sides import calls_for, play
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def batch() -> Batch:
 
 
 def warm(batch: Batch, rounds: Rounds) -> Rounds:
-    return warm_up([batch], RandomPlay(batch), rounds, silent)
+    return warm_up_subjects([batch], RandomPlay(batch), rounds, silent)
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"iterations": 0}, {"warmup": -1}])
@@ -48,12 +48,12 @@ def test_no_warmup_is_none(batch: Batch) -> None:
 def test_all_batches_are_warmed_up_by_the_same_actions(batch: Batch) -> None:
     other = hotloop.make("grid/toy", num_envs=8)
     other.reset()
-    warm_up([batch, other], RandomPlay(batch), Rounds(warmup=80), silent)
+    warm_up_subjects([batch, other], RandomPlay(batch), Rounds(warmup=80), silent)
     assert (batch.digest() == other.digest()).all()
 
 
 def test_a_boxed_warmup_ends_when_its_time_is_up(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WARMUP_NS", 0)
+    monkeypatch.setattr(module, "BOXED_WARMUP_NS", 0)
     assert warm(batch, Rounds(warmup=800)).warmup == 8
     assert warm(batch, Rounds(warmup=800, box_warmup=False)).warmup == 800
 
@@ -79,25 +79,25 @@ def test_a_call_that_compiles_is_not_what_others_take(
     batch: Batch, monkeypatch: pytest.MonkeyPatch, next_ns: int, iterations: int
 ) -> None:
     compiling = Compiling(batch, monkeypatch, first_ns=9_000_000_000, next_ns=next_ns)
-    ran = warm_up([compiling], RandomPlay(batch), Rounds(warmup=160_000, iterations=80_000), silent)  # type: ignore[list-item]
+    ran = warm_up_subjects([compiling], RandomPlay(batch), Rounds(warmup=160_000, iterations=80_000), silent)  # type: ignore[list-item]
     assert ran.iterations == 8 * iterations
-    assert ran.warmup == 8 * (1 + module.WARMUP_NS // next_ns + 1)
+    assert ran.warmup == 8 * (1 + module.BOXED_WARMUP_NS // next_ns + 1)
 
 
 def test_boxed_rounds_have_as_many_calls_as_fit_and_always_one() -> None:
-    assert fit(100, Rounds(), module.ROUND_NS / 50) == 50
-    assert fit(10, Rounds(), module.ROUND_NS / 50) == 10
-    assert fit(100, Rounds(), module.ROUND_NS * 3) == 1
+    assert fit(100, Rounds(), module.BOXED_ROUND_NS / 50) == 50
+    assert fit(10, Rounds(), module.BOXED_ROUND_NS / 50) == 10
+    assert fit(100, Rounds(), module.BOXED_ROUND_NS * 3) == 1
 
 
 def test_rounds_somebody_asked_for_are_not_cut() -> None:
-    assert fit(100, Rounds(box_iterations=False), module.ROUND_NS * 3) == 100
+    assert fit(100, Rounds(box_iterations=False), module.BOXED_ROUND_NS * 3) == 100
 
 
 def test_a_notice_says_so_where_a_slow_target_got_fewer_steps() -> None:
     asked = Rounds(iterations=100, warmup=100)
-    assert shortened(asked, Rounds(iterations=104, warmup=100)) == []
-    (said,) = shortened(asked, Rounds(iterations=64, warmup=128))
+    assert shortened_notices(asked, Rounds(iterations=104, warmup=100)) == []
+    (said,) = shortened_notices(asked, Rounds(iterations=64, warmup=128))
     assert "128" in said.text
     assert "64" in said.text
 
@@ -105,7 +105,7 @@ def test_a_notice_says_so_where_a_slow_target_got_fewer_steps() -> None:
 def test_progress_ends_at_the_end_of_the_warmup(batch: Batch) -> None:
     seen: list[tuple[int, int]] = []
     rounds = Rounds(count=2, iterations=8, warmup=16)
-    warm_up([batch], RandomPlay(batch), rounds, lambda done, total: seen.append((done, total)))
+    warm_up_subjects([batch], RandomPlay(batch), rounds, lambda done, total: seen.append((done, total)))
     assert seen == [(8, 32), (16, 32)]
 
 
@@ -116,8 +116,8 @@ def test_a_warmup_that_ends_early_leaves_the_rest_of_a_tape_for_the_rounds(
     measured.reset()
     asked.reset()
     script = play_of("teacher", measured)
-    monkeypatch.setattr(module, "WARMUP_NS", 0)
-    assert warm_up([measured], script, Rounds(warmup=800), silent).warmup == 2
+    monkeypatch.setattr(module, "BOXED_WARMUP_NS", 0)
+    assert warm_up_subjects([measured], script, Rounds(warmup=800), silent).warmup == 2
     play(measured, script.draw(30), 30)
     for _ in range(31):
         asked.step(asked.choose("teacher"))
@@ -138,15 +138,15 @@ def test_what_drawing_costs_does_not_shorten_the_rounds(
         clock[0] += 10**6
 
     monkeypatch.setattr(module, "now_ns", lambda: clock[0])
-    monkeypatch.setattr(module, "ROUND_NS", 10**7)
+    monkeypatch.setattr(module, "BOXED_ROUND_NS", 10**7)
     monkeypatch.setattr(Batch, "step", step)
-    ran = warm_up([batch], Slow(batch), Rounds(warmup=16, iterations=800), silent)
+    ran = warm_up_subjects([batch], Slow(batch), Rounds(warmup=16, iterations=800), silent)
     assert ran.iterations == 10 * 8
 
 
 def test_who_asked_for_a_number_of_steps_is_not_told_to() -> None:
     """Only the warm-up was cut: the rounds are as long as was asked for."""
     asked = Rounds(iterations=100, warmup=1_000, box_iterations=False)
-    (said,) = shortened(asked, Rounds(iterations=100, warmup=64))
+    (said,) = shortened_notices(asked, Rounds(iterations=100, warmup=64))
     assert (said.code, "64" in said.text) == ("short-warmup", True)
     assert "ask for" not in said.remedy

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotloop.core import spans
-from hotloop.lab.measure.stepping import GC, collecting, no_collection
+from hotloop.lab.measure.sides import GC, collecting, no_collection
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy
 from hotloop.lab.bench import bench
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import acting, is_live, load, names_code, play_of
-from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.training.settings import read
 from hotloop.train.trainer import Trainer

@@ -2,7 +2,8 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import SetupError
-from hotloop.lab.measure.work import Tally, describe_path, describe_work
+from hotloop.lab.measure.loop import Tally
+from hotloop.lab.measure.record import describe_path, describe_work
 
 
 def test_a_target_is_split_into_what_changes_results_and_what_must_not() -> None:

@@ -9,7 +9,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.lab.measure.stepping import Actions
+from hotloop.lab.measure.policy import Actions
 from hotloop.lab.profile import profile as module
 from hotloop.lab.profile.profile import PAIRS, plan, profile
 from hotloop.report.kinds.times import step_lines

@@ -15,7 +15,7 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.sweep import share
 from hotloop.lab.cells import Cell, CellCache
-from hotloop.lab.measure import record, stepping
+from hotloop.lab.measure import record, sides
 from hotloop.lab.scale import scale as lab
 from hotloop.lab.scale.scale import cells_of, forecast, read, scale
 from hotloop.options.scale import ScaleOptions
@@ -42,7 +42,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
         ns = play()
         return Turn(ns, cpu_ns=ns)
 
-    monkeypatch.setattr(stepping, "now_ns", CLOCK.now)
+    monkeypatch.setattr(sides, "now_ns", CLOCK.now)
     monkeypatch.setattr(lab, "timed", took)
     monkeypatch.setattr(TurnClock, "time", lambda _, play: took(play))
 

@@ -8,7 +8,7 @@ from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.lab.bench import bench
-from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.sim import foreign
 from hotloop.lab.sim.sim import SimSettings
 

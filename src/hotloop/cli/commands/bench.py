@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def bench(options: BenchOptions) -> int:
     """Measure targets, a suite, past commits or the stages up to training; returns the gravest exit code."""
     from hotloop.lab.ladder import check_modes
-    from hotloop.lab.measure.rounds import Rounds
+    from hotloop.lab.measure.loop import Rounds
 
     if options.report is not None:
         return show_folder(options.report, as_json=options.json)
@@ -101,8 +101,7 @@ def experiment_of(options: BenchOptions, extras: "Extras", opener: "Opener", bas
     from hotloop.lab.compare.commits import check_asked
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.present import against_commits, build_all, earlier_of
-    from hotloop.lab.measure.loop import Plan
-    from hotloop.lab.measure.rounds import Rounds
+    from hotloop.lab.measure.loop import Plan, Rounds
 
     policy, (kept, refs) = options.policy, baselines
     if refs:

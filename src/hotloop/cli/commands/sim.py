@@ -169,7 +169,7 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
 def seated(target: Target) -> Target:
     """The target with both seats outside where the other one is given to a run."""
     from hotloop.core.registry import find
-    from hotloop.lab.measure.trained import is_trained
+    from hotloop.lab.measure.policy import is_trained
 
     contest = None if target.is_foreign else find(target.name).world.contest
     for key, outside in contest.both_outside.items() if contest else ():

@@ -9,7 +9,7 @@ from hotloop.cli.results import keep_new, make_room_for
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
-    from hotloop.lab.measure.stepping import Actions
+    from hotloop.lab.measure.policy import Actions
     from hotloop.lab.sim.sim import Game, Moment
 
 

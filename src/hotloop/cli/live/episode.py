@@ -60,7 +60,7 @@ class Screen:
 
     def _events(self, moment: "Moment") -> str:
         """What was counted since the last frame, in all envs."""
-        from hotloop.lab.measure.work import COVERAGE
+        from hotloop.lab.measure.record import COVERAGE
 
         counters = moment.batch.counters
         news = {

@@ -24,8 +24,7 @@ from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, replay_both
 from hotloop.lab.measure.instructions import Where, count
 from hotloop.lab.measure.policy import LEARNING, RANDOM
-from hotloop.lab.measure.sides import Side
-from hotloop.lab.measure.stepping import Garbage
+from hotloop.lab.measure.sides import Garbage, Side
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 
 Say = Callable[[str], None]

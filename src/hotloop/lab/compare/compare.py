@@ -27,11 +27,18 @@ from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.loop import Plan, late_shares, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far, rewritten
+from hotloop.lab.measure.record import (
+    Recorder,
+    both_validations,
+    describe_method,
+    describe_path,
+    describe_validation,
+    describe_work,
+    kept_so_far,
+    rewritten,
+)
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled, share_instances
-from hotloop.lab.measure.sides import Side, SubjectSide
-from hotloop.lab.measure.stepping import Garbage, no_collection
-from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
+from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome

@@ -28,8 +28,8 @@ from hotloop.lab.compare.commits import (
 )
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.stepping import Garbage
-from hotloop.lab.measure.work import both_validations
+from hotloop.lab.measure.record import both_validations
+from hotloop.lab.measure.sides import Garbage
 from hotloop.stats.summary import with_metrics
 
 TREE = "working tree"

@@ -14,7 +14,7 @@ from hotloop.envs.foreign.functions import find, home_of, watching
 from hotloop.judge.slopes import Trial
 from hotloop.lab.diagnose.causal import FIRST, Experiment, refuse_nothing, trials
 from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
-from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.sides import play
 from hotloop.lab.measure.target import Opener
 
 UPDATE_NS = 10_000_000  # What a stretch of calls takes that counts as one update

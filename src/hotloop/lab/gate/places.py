@@ -31,7 +31,7 @@ from hotloop.lab.compare.commits import (
     root_of,
 )
 from hotloop.lab.compare.present import TREE
-from hotloop.lab.measure.stepping import Garbage
+from hotloop.lab.measure.sides import Garbage
 from hotloop.stats.summary import with_metrics
 
 BRANCHES = ("main", "master", "trunk", "develop")

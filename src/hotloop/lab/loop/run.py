@@ -35,7 +35,7 @@ from hotloop.lab.loop.windows import (
     total,
     whole,
 )
-from hotloop.lab.measure.stepping import PauseClock
+from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.profile.calls import Timeline
 from hotloop.probes.resources import Sampler, reader
 

@@ -9,19 +9,24 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, permutations
 from statistics import fmean
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
 from hotloop.core.machine import stolen_ticks
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.turn_clock import RUN_IN, Turn, collect_rest, is_work
+from hotloop.envs.subject import Subject
 from hotloop.judge.compare import BAND
-from hotloop.lab.measure.sides import Side
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.policy import Play
+from hotloop.lab.measure.sides import Side, calls_for
+from hotloop.options.bench import USUAL, BenchOptions
 from hotloop.options.compare import BUDGET_S
 from hotloop.stats.intervals import FEWEST, FIRST
 
@@ -125,6 +130,30 @@ class Plan:
         if spent_ns + round_ns <= self.budget_ns:
             return False
         return rounds % self.block == 0 or round_ns * self.block * SHORT_BLOCKS > self.budget_ns
+
+
+class Tally:
+    """What counters gained over a stretch of a run: from `begin` to the last `note`."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+        self.begin()
+
+    def begin(self) -> None:
+        self._first = self._last = self._read()
+
+    def note(self) -> None:
+        self._last = self._read()
+
+    @property
+    def last(self) -> Mapping[str, int]:
+        """The counters as they were noted last."""
+        return self._last
+
+    @property
+    def gained(self) -> dict[str, int]:
+        """Counter to gain; one that is new counts from zero."""
+        return {name: count - self._first.get(name, 0) for name, count in self._last.items()}
 
 
 class Samples:
@@ -406,3 +435,109 @@ class StealMeter:
         if self._ticks != before:
             samples.mark_disturbed(self._since)
         self._since = samples.count
+
+
+BOXED_WARMUP_NS = 2_000_000_000
+
+# What one round may take where it is boxed: ten seconds for the usual 20 rounds and the warm-up.
+BOXED_ROUND_NS = 400_000_000
+
+DRAWN_AT_ONCE = 256  # Calls of the warm-up whose actions are drawn together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """A plan of measurement. Steps are env-steps: one batch call makes num_envs of them."""
+
+    count: int = USUAL[0]  # Measured rounds; the round, not the step, is the sample
+    iterations: int = USUAL[1]  # Env-steps in one round, rounded up to whole batch calls
+    warmup: int = USUAL[2]  # Env-steps before the first round, thrown away and recorded
+    # Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds.
+    box_iterations: bool = True
+    box_warmup: bool = True  # Whether the warm-up ends when its time is over
+    of_function: bool = False  # Whether a function is measured, whose boxes are smaller: two seconds in all
+
+    def __post_init__(self) -> None:
+        for name, least in (("count", 1), ("iterations", 1), ("warmup", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+
+    @classmethod
+    def from_options(cls, options: BenchOptions) -> Self:
+        """Return rounds; numbers that are given are kept whatever it takes, others shrink on slow targets."""
+        count, iterations, warmup = options.plan
+        return cls(
+            count=count,
+            iterations=iterations,
+            warmup=warmup,
+            box_iterations=options.iterations is None,
+            box_warmup=options.warmup is None,
+        )
+
+    @property
+    def env_steps(self) -> int:
+        """Env-steps of the whole run, warm-up included."""
+        return self.warmup + self.count * self.iterations
+
+    @property
+    def warmup_ns(self) -> int:
+        """What a boxed warm-up may take."""
+        return BOXED_WARMUP_NS // 10 if self.of_function else BOXED_WARMUP_NS
+
+    @property
+    def round_ns(self) -> int:
+        """What a boxed round may take."""
+        return BOXED_ROUND_NS // 5 if self.of_function else BOXED_ROUND_NS
+
+
+def warm_up_subjects(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: Progress) -> Rounds:
+    """Step all subjects through the same actions until they are warm; returns the rounds as they fit.
+
+    The slowest call says nothing of how long the others take: it may have compiled them.
+    """
+    num_envs = subjects[0].spec.num_envs
+    calls = calls_for(asked.warmup, subjects[0])
+    begin, done, stepping_ns, slowest_ns = now_ns(), 0, 0, 0
+
+    def is_over() -> bool:
+        late = now_ns() - begin - slowest_ns > asked.warmup_ns
+        return done >= calls or (asked.box_warmup and done > 0 and late)
+
+    while not is_over():
+        drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
+        before, start = done, now_ns()
+        for actions in drawn:
+            called = now_ns()
+            for subject in subjects[1:]:
+                subject.step(deepcopy(actions))  # a side may change what it is given
+            subjects[0].step(actions)
+            slowest_ns = max(slowest_ns, now_ns() - called)
+            done += 1
+            progress(done * num_envs, asked.env_steps)
+            if is_over():
+                break
+        for subject in subjects:
+            subject.wait()
+        stepping_ns += now_ns() - start
+        script.put_back(drawn[done - before :])
+    usual_ns = (stepping_ns - slowest_ns) / (done - 1) if done > 1 else stepping_ns
+    calls = fit(calls_for(asked.iterations, subjects[0]), asked, usual_ns)
+    return replace(asked, warmup=done * num_envs, iterations=calls * num_envs)
+
+
+def fit(calls: int, asked: Rounds, ns_per_call: float) -> int:
+    """Cut the calls of a round down to what the box has room for; one always has."""
+    if not asked.box_iterations or not ns_per_call:
+        return calls
+    return max(1, min(calls, int(asked.round_ns / ns_per_call)))
+
+
+def shortened_notices(asked: Rounds, ran: Rounds) -> list[Notice]:
+    """Say so where a slow target got fewer steps than usual; of a function that is the plan."""
+    if asked.of_function:
+        return []
+    if ran.iterations < asked.iterations and ran.box_iterations:
+        return [notice(Code.SHORTENED, iterations=ran.iterations, warmup=ran.warmup)]
+    if ran.warmup < asked.warmup:
+        return [notice(Code.SHORT_WARMUP, warmup=ran.warmup)]
+    return []

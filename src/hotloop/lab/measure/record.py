@@ -1,23 +1,33 @@
 """From what was measured to a record: the parts every experiment fills in the same way."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from hotloop.core.clock import utc_now
-from hotloop.core.errors import SetupError
+import numpy as np
+
+from hotloop.core.clock import now_ns, utc_now
+from hotloop.core.errors import InputError, SetupError
 from hotloop.core.machine import Sources, changed_sources, code, machine, read_sources
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress
 from hotloop.core.record import EPISODES_PER_S, Method, Record, new_record
-from hotloop.core.record.metadata import LOST_STEPS
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.metadata import LOG_COUNTERS, LOST_STEPS, PathRan, Work
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.profile import Overhead
+from hotloop.envs.shadow import timing_ratio, without_times
 from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.judge.compare import RunConditions
-from hotloop.lab.measure.rounds import Rounds
-from hotloop.lab.measure.work import describe_path, describe_work
+from hotloop.lab.measure.loop import Rounds
+from hotloop.lab.measure.policy import RandomPlay
+from hotloop.lab.validate.equal import field_hashes
+from hotloop.lab.validate.streams import put, taken
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import with_metrics
@@ -193,3 +203,153 @@ def overhead(pairs: Sequence[tuple[int, int]], mark_ns: float | None) -> Overhea
     clean_ns, watched_ns = zip(*pairs, strict=True)
     cost = ratio(watched_ns, clean_ns)
     return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=mark_ns)
+
+
+# Implementation to the counter kept by the code that did its steps.
+STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
+
+COVERAGE = "coverage."
+
+# What the names of counters begin with: mechanics that fired, and the choices each player made.
+DECISIONS = "decisions."
+
+
+def describe_work(counters: Mapping[str, int]) -> Work:
+    """Say how much was done, from the counters of the measured rounds."""
+    return Work(
+        env_steps=counters.get("env_steps", 0),
+        agent_steps=counters.get("agent_steps", 0),
+        resets=counters.get("resets", 0),
+        decisions=sum(n for name, n in counters.items() if name.startswith(DECISIONS)),
+        updates=counters.get("updates", 0),
+        tokens=counters.get("tokens", 0),
+        rows=counters.get("rows", 0),
+        coverage={
+            name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)
+        },
+    )
+
+
+# The counter of what an engine compared; that of what differed has `mismatches` or `mismatch_count`.
+COMPARISONS = re.compile(r"(.*)comparison(s|_count)")
+
+
+def describe_validation(counters: Mapping[str, int]) -> Validation | None:
+    """Say what a shadow found, ours or that of an env which counts it; None where there was none."""
+    for name, comparisons in counters.items():
+        named = COMPARISONS.fullmatch(name)
+        if named is None or not comparisons:
+            continue
+        mismatches = counters.get(f"{named[1]}mismatch{'es' if named[2] == 's' else named[2]}")
+        if mismatches is not None:
+            ratio = timing_ratio(counters)
+            return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=ratio)
+    return None
+
+
+def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:
+    """Counters differ only if the instrument changed what was done; those of time are no work."""
+    clean, watched = only_work(clean), only_work(watched)
+    if clean != watched:
+        different = sorted(name for name in clean if clean[name] != watched.get(name))
+        raise SetupError(
+            f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
+        )
+
+
+def only_work(counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters without those of time, and of how a log was written."""
+    return {name: n for name, n in without_times(counters).items() if not name.startswith(LOG_COUNTERS)}
+
+
+def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
+    """What either of two compared, counted together."""
+    if a is None or b is None:
+        return a or b
+    return replace(
+        a,
+        comparisons=a.comparisons + b.comparisons,
+        mismatches=a.mismatches + b.mismatches,
+        timing_ratio=a.timing_ratio or b.timing_ratio,
+    )
+
+
+def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str = "") -> PathRan:
+    """Say which implementation ran, as shares of the steps.
+
+    Refuses native that was not native throughout: where it was asked for, and where the subject claims it.
+    """
+    steps = counters.get("env_steps", 0)
+    shares = {impl: counters.get(name, 0) / steps for impl, name in STEPS_OF.items()} if steps else {}
+    if claimed == "foreign" and "native_steps" in counters and steps:
+        shares["foreign"] = 1.0 - shares["native"]  # as somebody's env says it of itself
+    ran = {impl: share for impl, share in shares.items() if share > 0}
+    if "native" in (requested, claimed) and steps and ran.get("native", 0.0) < 1.0:
+        counted = ", ".join(f"{name} {counters[name]:,}" for name in STEPS_OF.values() if name in counters)
+        raise SetupError(
+            f"impl=native was {'asked for' if requested == 'native' else 'claimed'} but "
+            f"{ran.get('native', 0.0):.1%} of the steps ran natively "
+            f"(the counters say {counted or 'nothing'} of {steps:,}): "
+            "build the native module (hotloop doctor says how), or ask for impl=auto"
+        )
+    return PathRan(requested=requested, ran=ran, counters=dict(counters))
+
+
+DIGEST_STEPS = 32
+
+# Steps after which a hash is kept, so that a play of a slow env is a part of a longer one.
+DIGEST_MARKS = (0, 1, 2, 4, 8, 16, DIGEST_STEPS)
+
+FEWEST_DIGEST_STEPS = 4  # Steps that a play must reach within its time to be played again
+DIGEST_BOX_NS = 1_000_000_000  # For the first reset, and for all steps after the first, which may compile
+
+# Kinds of targets whose reset makes another one, or whose step may be a whole program.
+NOT_ENVS = ("function", "step alone")
+
+HASH_BYTES = 8
+
+
+def play_digest(subject: Subject) -> dict[str, str] | None:
+    """Return hashes of what a foreign env shows by its number of steps; None if a second play differs.
+
+    The play is random, with the seed of the target. The subject has to be reset afterwards.
+    """
+    if not subject.restarts or subject.spec.interface in NOT_ENVS:
+        return None
+    before = taken()
+    try:
+        first = dict(play_short(subject, DIGEST_STEPS))
+        steps = max(first, default=0)
+        if steps < FEWEST_DIGEST_STEPS or first != dict(play_short(subject, steps)):
+            return None
+    except InputError:  # the run itself says what is wrong, or comes to its end before that
+        return None
+    finally:
+        put(before)
+    return {str(number): told for number, told in first.items()}
+
+
+def play_short(subject: Subject, steps: int) -> Iterator[tuple[int, str]]:
+    """Yield the hash of all that was shown so far at each mark; nothing once the time is over."""
+    random.seed(subject.spec.seed)
+    np.random.seed(subject.spec.seed % 2**32)  # noqa: NPY002 - the env's own code may draw from it
+    total = hashlib.blake2b(digest_size=HASH_BYTES)
+    begin = now_ns()
+    subject.reset()
+    add_shown(total, subject)
+    yield 0, total.hexdigest()
+    actions = RandomPlay(subject).draw(steps)
+    for number in range(1, steps + 1):
+        if now_ns() - begin > DIGEST_BOX_NS:
+            return
+        subject.step(subject.settle(actions[(number - 1) % len(actions)]))
+        begin = now_ns() if number == 1 else begin
+        add_shown(total, subject)
+        if number in DIGEST_MARKS:
+            yield number, total.hexdigest()
+
+
+def add_shown(total: hashlib.blake2b, subject: Subject) -> None:
+    """Add a hash of each field that can be compared."""
+    for name, told in sorted(field_hashes(subject).items()):
+        total.update(f"{name}={told};".encode())

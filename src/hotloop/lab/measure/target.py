@@ -12,8 +12,7 @@ from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make, open_target
 from hotloop.envs.subject import Subject
-from hotloop.lab.measure.policy import LIVE, RANDOM, TAPE, is_live, load
-from hotloop.lab.measure.trained import Trained
+from hotloop.lab.measure.policy import LIVE, RANDOM, TAPE, Trained, is_live, load
 from hotloop.probes.instructions import require
 
 SEAT_KEYS = {"hero", "villain"}  # Keys that name the players of a game's two seats

@@ -11,7 +11,7 @@ from hotloop.core import spans
 from hotloop.core.record.profile import PYTHON, STEP, WALL
 from hotloop.core.spans.python import LAP, OFF
 from hotloop.envs.subject import NATIVE, StepLog
-from hotloop.lab.measure.stepping import GC
+from hotloop.lab.measure.sides import GC
 from hotloop.lab.profile.tree import ELSE, LOOP, native_place
 
 Numbers = NDArray[np.int64]

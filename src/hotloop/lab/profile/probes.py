@@ -23,8 +23,7 @@ from hotloop.envs.subject import Subject
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
-from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.sides import calls_for, play
 from hotloop.lab.measure.target import Opener
 from hotloop.probes import samples
 from hotloop.probes.resources import used

@@ -34,10 +34,20 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
 from hotloop.lab.measure import loop
-from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, until_interrupted
+from hotloop.lab.measure.loop import (
+    NO_LIMIT,
+    Length,
+    Plan,
+    Rounds,
+    Samples,
+    Tally,
+    until_interrupted,
+    warm_up_subjects,
+)
 from hotloop.lab.measure.policy import (
     EXAMINED,
     RANDOM,
+    Actions,
     Actor,
     Journal,
     RandomPlay,
@@ -47,12 +57,9 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder, kept_so_far
-from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.sides import Side
-from hotloop.lab.measure.stepping import Actions, Garbage, Glancing, no_collection, play, play_in_laps
+from hotloop.lab.measure.record import Recorder, describe_validation, kept_so_far, refuse_other_work
+from hotloop.lab.measure.sides import Garbage, Glancing, Side, calls_for, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
-from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
 from hotloop.lab.profile import trace
 from hotloop.lab.profile.probes import Picture, no_picture
@@ -234,7 +241,7 @@ def play_pairs(sides: "Sides", passes: Mapping[str, Side], pairs: Pairs, progres
     tables = [side for side in (sides.clean, sides.subject) if isinstance(side, Seated)]
     for table in tables:
         table.keep_games()
-    rounds = warm_up(warming, sides.script, pairs.rounds, progress)
+    rounds = warm_up_subjects(warming, sides.script, pairs.rounds, progress)
     rounds = pairs.rounds = rounds_for_games(rounds, sides.clean, sides.asked.games)
     for table in tables:
         table.keep_games()

@@ -15,9 +15,8 @@ from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.lab.loop.account import cuda_runs
-from hotloop.lab.measure.loop import Samples
+from hotloop.lab.measure.loop import Rounds, Samples, shortened_notices
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
-from hotloop.lab.measure.rounds import Rounds, shortened
 from hotloop.lab.measure.sides import Side
 from hotloop.stats.intervals import FEWEST
 
@@ -103,7 +102,7 @@ def record_of(
         method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=garbage),
         counters=pairs.work[CLEAN].gained,
         values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
-        notices=[*shortened(asked, pairs.rounds), *account.notices, *host_timer(spec)],
+        notices=[*shortened_notices(asked, pairs.rounds), *account.notices, *host_timer(spec)],
         partial=pairs.partial,
         phases=account.phases,
         unaccounted_ns=account.unaccounted_ns,

@@ -19,9 +19,9 @@ from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.measure.policy import Actor, RandomPlay, Watched, is_live, load, play_again, play_of
+from hotloop.lab.measure.policy import Actions, Actor, RandomPlay, Watched, is_live, load, play_again, play_of
 from hotloop.lab.measure.record import Recorder, describe_method
-from hotloop.lab.measure.stepping import Actions, no_collection, play_in_laps
+from hotloop.lab.measure.sides import no_collection, play_in_laps
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.profile.tree import LOOP
 from hotloop.lab.profile.watch import Watch, fingerprint

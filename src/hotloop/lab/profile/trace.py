@@ -15,7 +15,7 @@ from hotloop.core.clock import epoch_ns
 from hotloop.core.errors import SetupError
 from hotloop.core.record.profile import OWN_STEP, Slow
 from hotloop.core.time_tree import MAIN, Slice, Trace
-from hotloop.lab.measure.stepping import GC
+from hotloop.lab.measure.sides import GC
 from hotloop.lab.profile.calls import Calls, Events, Steps, call_of
 from hotloop.lab.profile.tree import LOOP
 

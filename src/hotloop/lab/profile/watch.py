@@ -18,8 +18,8 @@ from hotloop.core.record.profile import WALL, Pauses, Slow, SlowStep, Spread
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import repeat
 from hotloop.envs.subject import Proxy, Subject
-from hotloop.lab.measure.policy import Journal
-from hotloop.lab.measure.stepping import Actions, Resets, collecting
+from hotloop.lab.measure.policy import Actions, Journal
+from hotloop.lab.measure.sides import Resets, collecting
 from hotloop.lab.profile import calls as table
 from hotloop.lab.profile.calls import (
     HEAD,

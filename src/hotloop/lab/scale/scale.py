@@ -45,13 +45,10 @@ from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import Play, play_of
-from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.sides import SubjectSide
-from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
+from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
-from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.training import settings as training
 from hotloop.options.scale import ScaleOptions
 

@@ -28,11 +28,10 @@ from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.loop import until_interrupted
+from hotloop.lab.measure.loop import Tally, until_interrupted
 from hotloop.lab.measure.policy import RANDOM, acting
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import check_player, open_subject
-from hotloop.lab.measure.work import Tally
 from hotloop.lab.profile.tree import LOOP, loop_times
 from hotloop.lab.sim.games import Stretches, counted_games, split_of, values_of
 from hotloop.lab.sim.seated import Seated, as_game, is_seated

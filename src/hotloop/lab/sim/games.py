@@ -19,12 +19,10 @@ from hotloop.envs.foreign.inside import ENV_RESET, ENV_STEP, OBSERVE
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.loop import until_interrupted
+from hotloop.lab.measure.loop import Rounds, Tally, until_interrupted
 from hotloop.lab.measure.policy import FORWARD
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.measure.work import Tally
 from hotloop.lab.sim.seated import INFERENCE, KEYS, GameOver, Seated, SeatedBatch, as_game, games_of
 from hotloop.stats.elo import rate
 from hotloop.stats.summary import with_metrics

@@ -31,9 +31,8 @@ from hotloop.envs.open import open_target
 from hotloop.envs.projects import is_apart, new_apart, parameters
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
-from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, load
+from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, checkpoint_of, is_trained, load
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.measure.trained import checkpoint_of, is_trained
 from hotloop.lab.validate.streams import States, put, taken
 
 

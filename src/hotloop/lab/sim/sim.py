@@ -37,11 +37,9 @@ from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.measure.policy import RANDOM, TAPE
-from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.stepping import Actions
-from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.measure.loop import Tally, until_interrupted
+from hotloop.lab.measure.policy import RANDOM, TAPE, Actions
+from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
 from hotloop.lab.sim.games import Stretches
 from hotloop.lab.sim.seated import Player, envs_for, find_players, seated_spec
 

@@ -26,10 +26,10 @@ from hotloop.lab.loop.windows import (
     stages_of,
 )
 from hotloop.lab.loop.windows import UPDATES as UPDATED
+from hotloop.lab.measure.loop import Tally
 from hotloop.lab.measure.policy import LEARNING
-from hotloop.lab.measure.record import Recorder, describe_method
-from hotloop.lab.measure.stepping import PauseClock
-from hotloop.lab.measure.work import Tally, both_validations, describe_validation
+from hotloop.lab.measure.record import Recorder, both_validations, describe_method, describe_validation
+from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.validate.shadow import Shadowed
 from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share

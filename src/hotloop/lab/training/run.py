@@ -26,8 +26,8 @@ from hotloop.core.time_tree import TimeTree, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
 from hotloop.lab.diagnose import causal
+from hotloop.lab.measure.loop import Tally
 from hotloop.lab.measure.record import Recorder
-from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.folder import Run
 from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together

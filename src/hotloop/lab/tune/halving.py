@@ -22,8 +22,7 @@ from hotloop.lab.cells import Cell, CellCache, Executor, never, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.sides import Side, SubjectSide
-from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.scale.scale import Axes, Place, phases_of

@@ -21,12 +21,10 @@ from hotloop.envs.projects import apart
 from hotloop.envs.spec import Spec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.digest import play_digest
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM, draw_timing_seed
-from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
+from hotloop.lab.measure.record import COVERAGE, Recorder, describe_method, kept_so_far, play_digest
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
 from hotloop.lab.validate.equal import check_ignored, closeness_of, notices_of
 from hotloop.lab.validate.lockstep import (

@@ -14,7 +14,7 @@ from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import play_of
-from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.sides import no_collection, play
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.probes.instructions import Answers
 
