@@ -25,8 +25,8 @@ import benchmark
 import hotloop
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.spatial import KINDS, Index
+from hotloop.lab.measure.resources import heap_reader, settle
 from hotloop.lab.measure.sides import SubjectSide
-from hotloop.lab.measure.usage import heap_reader, settle
 
 AGENTS = 1_000
 SEEING = 200

@@ -17,7 +17,7 @@ import benchmark
 import hotloop
 from components import resident
 from hotloop.core.target import Target
-from hotloop.lab.measure.usage import settle
+from hotloop.lab.measure.resources import settle
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainSide, untimed
 

@@ -24,9 +24,9 @@ from hotloop.judge.judge import judge
 from hotloop.lab.bench import bench
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.instructions import subtract
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Rounds, Warmup, orders
 from hotloop.lab.measure.record import describe_path
+from hotloop.lab.measure.resources import subtract
 from hotloop.lab.measure.settle import AGAIN
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.rerun import rerun

@@ -23,7 +23,6 @@ from hotloop.judge.compare import (
     confirm,
 )
 from hotloop.judge.judge import Wanted, goal_of, judge
-from hotloop.lab.measure.instructions import counted
 from hotloop.lab.measure.loop import (
     NO_LIMIT,
     Length,
@@ -45,6 +44,7 @@ from hotloop.lab.measure.record import (
     play_digest,
     throughput,
 )
+from hotloop.lab.measure.resources import counted
 from hotloop.lab.measure.sides import Garbage, SubjectSide, no_collection
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile import profile as profiling

@@ -32,7 +32,7 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude
-from hotloop.lab.measure import usage
+from hotloop.lab.measure import resources
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
@@ -155,14 +155,14 @@ def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> R
 
 def holdings() -> Held:
     """What this process holds, once garbage is collected and free memory given back."""
-    heap, gpus = usage.heap_reader(), gpu_reader()
+    heap, gpus = resources.heap_reader(), gpu_reader()
 
     def read() -> Mapping[str, float]:
-        usage.settle()
+        resources.settle()
         told: dict[str, float] = {
-            RSS_BYTES: usage.resident_bytes(),
-            OPEN_FILES: usage.open_files(),
-            RUNNING: usage.running_threads(),
+            RSS_BYTES: resources.resident_bytes(),
+            OPEN_FILES: resources.open_files(),
+            RUNNING: resources.running_threads(),
         }
         if heap is not None:
             told[HEAP_BYTES] = heap()
@@ -189,7 +189,7 @@ def room() -> dict[str, float]:
     import psutil
 
     free = float(psutil.virtual_memory().available)
-    return {RSS_BYTES: free, OPEN_FILES: usage.most_files() - usage.open_files()}
+    return {RSS_BYTES: free, OPEN_FILES: resources.most_files() - resources.open_files()}
 
 
 class AgeingSide(Side):

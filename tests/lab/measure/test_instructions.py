@@ -9,8 +9,8 @@ from hotloop.core.progress import silent
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
-from hotloop.lab.measure import instructions as lab
-from hotloop.lab.measure.instructions import count, counted, long_enough, on_one_thread, subtract
+from hotloop.lab.measure import resources as lab
+from hotloop.lab.measure.resources import count, counted, long_enough, on_one_thread, subtract
 
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 

@@ -22,8 +22,8 @@ from hotloop.core.target import Target
 from hotloop.envs.spec import Spec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, replay_both
-from hotloop.lab.measure.instructions import Where, count
 from hotloop.lab.measure.policy import LEARNING, RANDOM
+from hotloop.lab.measure.resources import Where, count
 from hotloop.lab.measure.sides import Garbage, Side
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 

@@ -18,8 +18,8 @@ from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.compare import unequal, workload
 from hotloop.lab.compare.projects import RemoteSide
-from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting, draw_timing_seed
+from hotloop.lab.measure.resources import count
 from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach, check_ignored, replay

@@ -1,4 +1,4 @@
-"""Sides: what can be measured, and what one of its turns takes."""
+"""Sides: what can be measured, what one of its turns takes, and what is kept away from the clock."""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence

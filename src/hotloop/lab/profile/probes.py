@@ -20,9 +20,9 @@ from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import KEPT, find, home_of
 from hotloop.envs.subject import Subject
-from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
+from hotloop.lab.measure.resources import count
 from hotloop.lab.measure.sides import calls_for, play
 from hotloop.lab.measure.target import Opener
 from hotloop.probes import samples

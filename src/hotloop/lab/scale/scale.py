@@ -46,9 +46,9 @@ from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, unt
 from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
+from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.training import settings as training
 from hotloop.options.scale import ScaleOptions
 

@@ -22,9 +22,9 @@ from hotloop.lab.cells import Cell, CellCache, Executor, never, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.scale.scale import Axes, Place, phases_of
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training

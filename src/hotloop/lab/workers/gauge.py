@@ -23,8 +23,8 @@ from hotloop.core.process.serve import serve
 from hotloop.core.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
-from hotloop.lab.measure.instructions import count_by, opened
 from hotloop.lab.measure.loop import Rounds
+from hotloop.lab.measure.resources import count_by, opened
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.probes import choose
 from hotloop.probes.instructions import Counter
