@@ -20,9 +20,11 @@ It is the nearest one upward from the current folder. What does not fit is refus
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -43,12 +45,8 @@ SAYABLE = re.compile(r"\w[\w.-]*")
 
 Keys = tuple[str, ...]  # The keys from the outermost inwards; an item of a list is its number
 
-# Text, a comment, a bracket, the end of a line, or a bare word.
-TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
-    r"|#[^\n]*|[\[\]{}=,\n]|[^\s\[\]{}=,#\"']+",
-    re.DOTALL,
-)
+# What may be missing at the end of a line inside a list of several lines.
+CLOSINGS = ("", *("]" + "".join(rest) for count in range(4) for rest in product("]}", repeat=count)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,86 +498,50 @@ def budget_to_toml(budget: Budget) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-@dataclass(slots=True)
-class Container:
-    """A table or a list that has begun."""
-
-    keys: Keys
-    item: int | None = None  # The number of the item that is being read; None in a table
-
-
-@dataclass(slots=True)
-class Reader:
-    """Goes through the tokens of a file."""
-
-    lines: dict[Keys, int] = field(default_factory=dict)
-    stack: list[Container] = field(default_factory=lambda: [Container(())])
-    pending: list[str] = field(default_factory=list)  # The words of a key whose equals sign has not come
-    value: Keys | None = None  # Where the value that comes next stands; None where a key comes next
-
-    def read(self, token: str, line: int) -> None:
-        """One token inside a statement."""
-        top = self.stack[-1]
-        if token == "=":
-            self.value = (*top.keys, *keys_of("".join(self.pending)))
-            self.lines.setdefault(self.value, line)
-            self.pending = []
-        elif token in "[{":
-            here = top.keys if top.item is None else (*top.keys, str(top.item))
-            where = here if self.value is None else self.value
-            self.lines.setdefault(where, line)
-            self.stack.append(Container(where, 0 if token == "[" else None))
-            self.value = None
-        elif token in "]}":
-            self.stack.pop()
-            self.value, self.pending = None, []
-        elif token == ",":
-            if top.item is not None:
-                top.item += 1
-            self.value, self.pending = None, []
-        else:
-            self.pending.append(token)
-
-    def begin(self, header: str, line: int) -> None:
-        """A table, or one more of a list of tables."""
-        keys = keys_of(header.strip("[] \t"))
-        self.lines.setdefault(keys, line)
-        if header.startswith("[["):
-            count = sum(1 for each in self.lines if each[:-1] == keys and each[-1].isdecimal())
-            keys = (*keys, str(count))
-            self.lines[keys] = line
-        self.stack = [Container(keys)]
-
-
-HEADER = re.compile(r"\[\[?[^\n]*?\]\]?(?=[ \t]*(?:#|\r?\n|$))")
-
-
 def places(text: str) -> dict[Keys, int]:
-    """The line of every table, key and list item of a file that `tomllib` can read, counted from 1."""
-    reader, position, line, fresh = Reader(), 0, 1, True
-    while match := TOKEN.search(text, position):
-        line += text.count("\n", position, match.start())
-        token, header = match[0], HEADER.match(text, match.start())
-        between = len(reader.stack) == 1  # a statement ends with the line
-        if fresh and header and between:
-            reader.begin(header[0], line)
-            match = header
-        elif token == "\n":
-            if between:
-                reader.value, reader.pending = None, []
-        elif not token.startswith("#"):
-            reader.read(token, line)
-        fresh = token == "\n" or (fresh and token.startswith("#"))
-        line += text.count("\n", match.start(), match.end())
-        position = match.end()
-    return reader.lines
+    """Return the line of every table, key and list item of a file that `tomllib` can read, counted from 1.
+
+    Each statement is read by itself, line by line with what is missing to close it: a key that comes with a
+    line stands there.
+    """
+    lines: dict[Keys, int] = {}
+    tables: Counter[Keys] = Counter()
+    table: Keys = ()
+    statement, begin = "", 1
+    for number, row in enumerate(text.split("\n"), 1):
+        statement += f"{row}\n"
+        plain, closing = read_unclosed(statement)
+        if plain is None:  # inside a text of several lines
+            continue
+        header = statement.strip()
+        if header.startswith("["):
+            *_, table = keys_below(plain)
+            if header.startswith("[["):
+                name = table[:-1]
+                lines.setdefault(name, begin)
+                table = (*name, str(tables[name]))
+                tables[name] += 1
+            lines.setdefault(table, begin)
+        else:
+            for keys in keys_below(plain):
+                lines.setdefault((*table, *keys), begin)
+        statement, begin = statement if closing else "", number + 1
+    return lines
 
 
-def keys_of(dotted: str) -> Keys:
-    """The parts of a dotted key, without their quotes."""
-    found: list[str] = []
-    inner: Any = tomllib.loads(f"{dotted} = 0")
-    while isinstance(inner, dict):
-        (key, inner), *_ = inner.items()
-        found.append(key)
-    return tuple(found)
+def read_unclosed(statement: str) -> tuple[dict[str, Any] | None, str]:
+    """Return what a statement says as far as it goes, and what closes it; None inside a text."""
+    for closing in CLOSINGS:
+        try:
+            return tomllib.loads(statement + closing), closing
+        except tomllib.TOMLDecodeError:
+            continue
+    return None, ""
+
+
+def keys_below(plain: Any) -> Iterator[Keys]:
+    """Yield the keys of a table and the numbers of a list, each before those below it."""
+    items = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
+    for key, value in items:
+        yield (str(key),)
+        yield from ((str(key), *below) for below in keys_below(value))
