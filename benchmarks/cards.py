@@ -24,8 +24,8 @@ from hotloop.core.clock import cpu_ns
 from hotloop.envs.batch import Batch
 from hotloop.stats.ratio import Ratio
 from hotloop.stats.summary import summarise
+from hotloop.train.arithmetic import find_kernels, use_threads
 from hotloop.train.evaluation import PolicyRunner, Trained
-from hotloop.train.kernels.kernels import find_kernels, use_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.settings import TrainSettings

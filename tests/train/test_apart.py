@@ -7,8 +7,8 @@ import torch
 
 from hotloop.envs.open import make
 from hotloop.train import ppo
+from hotloop.train.arithmetic import Kernels
 from hotloop.train.device.apart import SplitCollector
-from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

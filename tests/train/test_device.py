@@ -16,11 +16,11 @@ from hotloop.envs.open import make
 from hotloop.train import ppo
 from hotloop.train import trainer as trainers
 from hotloop.train.algorithm import DivergedError
+from hotloop.train.arithmetic import Kernels
 from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.graphs import Recorded
+from hotloop.train.device.kernels import TokenSum, load, take_rows
 from hotloop.train.device.learner import RecordedLearner
-from hotloop.train.kernels.device import TokenSum, load, take_rows
-from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import ActorCritic, TokenBag
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

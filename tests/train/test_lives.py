@@ -11,8 +11,8 @@ from torch import Tensor
 
 import hotloop
 from hotloop.envs.episodes import Episodes
+from hotloop.train.arithmetic import find_kernels
 from hotloop.train.evaluation import EvalSettings, evaluate
-from hotloop.train.kernels.kernels import find_kernels
 from hotloop.train.normalize import ObservationScale, RewardScale
 from hotloop.train.ppo import Samples, minibatches
 from hotloop.train.rollout import Collector

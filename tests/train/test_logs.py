@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.train.logs import METRICS, SCRIPT, TENSORBOARD, Lines, Logs, read_metrics
+from hotloop.train.windows import METRICS, SCRIPT, TENSORBOARD, Lines, Logs, read_metrics
 
 VALUES = {"epoch": 3, "sps": 51234.5, "return": 1.25, "phase": "ppo", "length": None}
 
@@ -48,7 +48,7 @@ def test_a_log_of_nothing_but_a_torn_line_begins_anew(tmp_path: Path) -> None:
 
 def test_lines_are_in_the_file_at_once_so_that_a_kill_loses_none(tmp_path: Path) -> None:
     code = (
-        "import os, signal; from pathlib import Path; from hotloop.train.logs import Logs\n"
+        "import os, signal; from pathlib import Path; from hotloop.train.windows import Logs\n"
         f"logs = Logs(Path({str(tmp_path)!r}), tensorboard=False)\n"
         "logs.write(1, {'sps': 1.0}); logs.write(2, {'sps': 2.0}); os.kill(os.getpid(), signal.SIGKILL)"
     )

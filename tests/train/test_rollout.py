@@ -8,8 +8,8 @@ from support.toy_batch import ToyBatch
 from torch import Tensor
 
 from hotloop.core import spans
+from hotloop.train.arithmetic import find_kernels
 from hotloop.train.device.apart import SplitCollector
-from hotloop.train.kernels.kernels import find_kernels
 from hotloop.train.normalize import ObservationScale
 from hotloop.train.ppo import bootstrap
 from hotloop.train.rollout import Collector, Rollout, stagger

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hotloop.train.kernels import load
-from hotloop.train.sums import KeptSums, NativeSums, sums_of
+from hotloop.train import load_kernels
+from hotloop.train.windows import KeptSums, NativeSums, sums_of
 
-native = pytest.mark.skipif(isinstance(load(), ImportError), reason="the native module is not built")
+native = pytest.mark.skipif(isinstance(load_kernels(), ImportError), reason="the native module is not built")
 ROWS = np.arange(5_000, dtype=np.int64)
 
 
@@ -34,7 +34,7 @@ def columns(random: np.random.Generator) -> dict[str, NDArray[Any]]:
 def test_they_are_what_fsum_says(threads: int) -> None:
     random = np.random.default_rng(7)
     live = columns(random)
-    sums = NativeSums(load(), live, threads=threads)
+    sums = NativeSums(load_kernels(), live, threads=threads)
     for turn in range(2):
         rows = random.permutation(ROWS)[: 5_000 - turn]
         for part in np.array_split(rows, 3):
@@ -49,19 +49,19 @@ def test_they_are_what_fsum_says(threads: int) -> None:
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])
 def test_what_is_no_finite_number_is_told(odd: float) -> None:
     live = {"x": np.array([1.0, odd, 2.0])}
-    sums = NativeSums(load(), live, threads=1)
+    sums = NativeSums(load_kernels(), live, threads=1)
     sums.add(ROWS[:3])
     assert str(sums.take()["x"]) == str(odd)
 
 
 @native
 def test_rows_that_there_are_not_are_refused() -> None:
-    sums = NativeSums(load(), {"x": np.zeros(3)}, threads=1)
+    sums = NativeSums(load_kernels(), {"x": np.zeros(3)}, threads=1)
     for rows in (np.array([3]), np.array([-1])):
         with pytest.raises(ValueError, match="rows of another shape"):
             sums.add(rows)
     with pytest.raises(ValueError, match="a column of another shape"):
-        NativeSums(load(), {"x": np.zeros(3), "y": np.zeros(4)}, threads=1)
+        NativeSums(load_kernels(), {"x": np.zeros(3), "y": np.zeros(4)}, threads=1)
 
 
 def test_numbers_that_native_code_does_not_read_are_kept() -> None:

@@ -8,11 +8,11 @@ import torch
 
 import hotloop
 from hotloop.core.settings import apply
-from hotloop.train import threads
+from hotloop.train import algorithm as fitting
+from hotloop.train.algorithm import Fit, benchmark_thread_counts, fit_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import row_shape
 from hotloop.train.settings import TrainSettings
-from hotloop.train.threads import Fit, benchmark_thread_counts, fit_threads
 from hotloop.train.trainer import Trainer, threads_of
 
 SETTINGS = TrainSettings(num_steps=8, minibatch_size=16, hidden=(16,))
@@ -50,8 +50,8 @@ def test_a_small_minibatch_is_one_threads() -> None:
 def test_networks_by_type_are_tried_though_nobody_is_of_some_types(
     monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
-    monkeypatch.setattr(threads, "USUAL_THREADS", 2)
-    monkeypatch.setattr(threads, "ROUNDS", 1)
+    monkeypatch.setattr(fitting, "USUAL_THREADS", 2)
+    monkeypatch.setattr(fitting, "ROUNDS", 1)
     settings = replace(
         LARGE, algorithm=algorithm, networks="type", num_steps=64, minibatch_size=1_600, hidden=(1_024,)
     )
@@ -67,8 +67,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch, took: Callable[[int, int], int]) ->
         asked.append(count)
         return took(count, asked.count(count))
 
-    monkeypatch.setattr(threads, "timed", timed)
-    monkeypatch.setattr(threads, "USUAL_THREADS", 6)
+    monkeypatch.setattr(fitting, "timed", timed)
+    monkeypatch.setattr(fitting, "USUAL_THREADS", 6)
     return asked
 
 
@@ -93,8 +93,8 @@ def test_what_happened_once_says_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_count_that_cannot_win_is_tried_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = pretend(monkeypatch, lambda count, _: 10 * count)
     assert benchmark_thread_counts([1, 2], lambda _: None) == {1: 10, 2: 20}
-    warm = threads.WARM_ROUNDS
-    assert (asked.count(1), asked.count(2)) == (warm + threads.ROUNDS, warm + threads.FEWEST_ROUNDS)
+    warm = fitting.WARM_ROUNDS
+    assert (asked.count(1), asked.count(2)) == (warm + fitting.ROUNDS, warm + fitting.FEWEST_ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_measuring_leaves_the_network_and_its_chances_as_they_were(target: str, 
     state = torch.random.get_rng_state()
     shape = row_shape(batches[1])
     seen = torch.zeros(2, *shape, dtype=getattr(torch, str(batches[1].observations.dtype)))
-    threads.piece_of_work(tried.network, seen, settings)(1)  # type: ignore[arg-type]
+    fitting.piece_of_work(tried.network, seen, settings)(1)  # type: ignore[arg-type]
     assert torch.equal(torch.random.get_rng_state(), state)
     for trainer in (plain, tried):
         trainer.update()

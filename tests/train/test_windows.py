@@ -180,7 +180,7 @@ def test_what_one_env_gave_stays_when_the_batch_goes_on() -> None:
 def test_many_episodes_are_added_up_by_a_crew_as_by_one_and_lose_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hotloop.train.sums.WORTH_SHARING", 1)
+    monkeypatch.setattr("hotloop.train.windows.WORTH_SHARING", 1)
     batch = hotloop.make("grid/guard", num_envs=5, max_steps=2, threads=2)
     batch.reset()
     windows, loop = Windows(batch), Loop(batch)
@@ -193,7 +193,7 @@ def test_without_native_code_the_sums_are_the_same(monkeypatch: pytest.MonkeyPat
     batch = hotloop.make("prospector/short", num_envs=7, seed=3)
     batch.reset()
     ours = Windows(batch)
-    monkeypatch.setattr("hotloop.train.sums.load", lambda: ImportError("no such file"))
+    monkeypatch.setattr("hotloop.train.windows.load_kernels", lambda: ImportError("no such file"))
     theirs = Windows(batch)
     play(batch, [ours, theirs], 300)
     assert ours.close() == theirs.close()

@@ -24,7 +24,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path) -> None:
         need("tensorboard")
-        from hotloop.train.logs import open_board
+        from hotloop.train.windows import open_board
 
         self._board = open_board(folder, None)
 

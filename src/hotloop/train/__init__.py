@@ -12,10 +12,22 @@ a moment first, as our own pool's do: an update is thousands of short operations
 thread each time took two to five times as long.
 """
 
+import importlib
 import os
+from functools import cache
+from typing import Any
 
 SPINS = "10000"  # Turns of GNU OpenMP's waiting loop before it sleeps
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 os.environ.setdefault("KMP_BLOCKTIME", "0")
+
+
+@cache
+def load_kernels() -> Any:
+    """Return the native module for the host, or the error that importing it raised; needs no torch."""
+    try:
+        return importlib.import_module("hotloop.train._kernels")
+    except ImportError as error:
+        return error

@@ -23,8 +23,8 @@ from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import allowed
-from hotloop.train.algorithm import DivergedError, Update, load_optimiser, set_learning_rate
-from hotloop.train.kernels.kernels import Move, find_kernels
+from hotloop.train.algorithm import DivergedError, Update, fit_threads, load_optimiser, set_learning_rate
+from hotloop.train.arithmetic import Move, find_kernels, use_threads
 from hotloop.train.networks import (
     ByType,
     Network,
@@ -37,7 +37,6 @@ from hotloop.train.networks import (
 from hotloop.train.normalize import ObservationScale, ObservationView, row_shape, scales_observations
 from hotloop.train.rollout import LOOK_EVERY, alive_mask
 from hotloop.train.settings import TrainSettings
-from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -286,7 +285,8 @@ class DQN:
         self.view = ObservationView(batch, by_type=is_by_type(spec, settings))
         kernels_now = partial(find_kernels, settings, spec.num_actions, fixed_shapes=False)
         seen = torch.zeros_like(self.view.now(torch.arange(self.rows)))
-        self.threads = use_fitting(network, seen, settings, lambda copy: kernels_now().adopt(copy, settings))
+        self.threads = fit_threads(network, seen, settings, lambda copy: kernels_now().adopt(copy, settings))
+        use_threads(self.threads.threads)
         self.network: nn.Module = without_values(network, self.view.shape).to(device)
         self.target = deepcopy(self.network).requires_grad_(False)
         self.student = make_student(self.network, settings)

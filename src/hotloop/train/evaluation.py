@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
@@ -25,8 +26,9 @@ from hotloop.envs.trust import may_call
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.actions import NUMBERED, actions_of
-from hotloop.train.kernels.kernels import Kernels, find_kernels, use_threads
-from hotloop.train.networks import ByType, Network, default_network, make_student
+from hotloop.train.algorithm import Policy
+from hotloop.train.arithmetic import Kernels, find_kernels, use_threads
+from hotloop.train.networks import ByType, default_network, make_student
 from hotloop.train.normalize import ObservationScale, ObservationView, row_shape
 from hotloop.train.rollout import alive_mask
 from hotloop.train.settings import EvalSettings, TrainSettings
@@ -35,29 +37,6 @@ MOST_ENVS = 64
 
 
 ENDLESS_STEPS = 1_000  # The limit of an episode in a world that never ends, unless the settings have one
-
-
-class Policy(Protocol):
-    """What of a trainer is needed to act as it does."""
-
-    @property
-    def network(self) -> Any: ...
-
-    @property
-    def student(self) -> Any: ...
-
-    @property
-    def observation_scale(self) -> Any: ...
-
-    @property
-    def kernels(self) -> Any: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    @property
-    def draws(self) -> bool:
-        """Whether actions are drawn by what the network says; else the highest is taken."""
 
 
 class PolicyRunner:
@@ -217,7 +196,7 @@ NOT_A_PLAYERS = ("num_envs", "seed")  # Of what a checkpoint is known by: a play
 class Trained:
     """What an actor needs of a trainer, read from a checkpoint."""
 
-    network: Network
+    network: nn.Module
     student: Any
     observation_scale: ObservationScale
     kernels: Kernels

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,10 +17,12 @@ from hotloop.core.world import Acts, Kind, Part
 from hotloop.envs import callables
 from hotloop.envs.foreign.inside import BROKEN, raised
 from hotloop.envs.spec import BatchSpec
-from hotloop.train.kernels.device import Recurrence, TokenSum, available
-from hotloop.train.kernels.passes import Passes
+from hotloop.train.device.kernels import Recurrence, TokenSum, available
 from hotloop.train.option_network import OptionsNetwork
 from hotloop.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from hotloop.train.arithmetic import NativePasses
 
 Memory = tuple[Tensor, Tensor]  # Hidden and cell state of an LSTM, each [rows, width]
 
@@ -80,7 +82,7 @@ class ActorCritic(nn.Module):
             else nn.Linear(lstm or widths[-1], num_actions)
         )
         self.value = nn.Linear(lstm or widths[-1], 1)
-        self.passes: Passes | None = None
+        self.passes: NativePasses | None = None
         """The native passes through trunk and heads; None for torch's."""
 
     def forward(

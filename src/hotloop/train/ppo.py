@@ -17,17 +17,16 @@ from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import NUMBERED, Actions, actions_of, allowed
-from hotloop.train.algorithm import DivergedError, Update, load_optimiser, set_learning_rate
+from hotloop.train.algorithm import DivergedError, Update, fit_threads, load_optimiser, set_learning_rate
+from hotloop.train.arithmetic import Kernels, Number, find_kernels, use_threads
+from hotloop.train.device.kernels import take_rows
 from hotloop.train.imitation import find_teacher, imitation_loss, phase_at
-from hotloop.train.kernels.device import take_rows
-from hotloop.train.kernels.kernels import Kernels, Number, find_kernels
 from hotloop.train.networks import ActorCritic, Memory, Student, default_network, is_by_type, make_student
 from hotloop.train.normalize import ObservationScale, RewardScale, row_shape, scales_observations, scan
 from hotloop.train.opponents import find_opponents
 from hotloop.train.ranks import ALONE, STRIDE, Ranks
 from hotloop.train.rollout import Collector, Rollout
 from hotloop.train.settings import TrainSettings
-from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -67,7 +66,8 @@ class PPO:
         )
         obs = torch.zeros(rows, *shape, dtype=getattr(torch, spec.layout.observation.dtype))
         obs = nn.functional.pad(obs, (0, 1)) if self.by_type else obs
-        self.threads = use_fitting(network, obs, settings, lambda copy: make_kernels().adopt(copy, settings))
+        self.threads = fit_threads(network, obs, settings, lambda copy: make_kernels().adopt(copy, settings))
+        use_threads(self.threads.threads)
         self.kernels = make_kernels()
         self.kernels.adopt(network, settings)
         # What is recorded is compiled as a whole, with what stands around the network.

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from hotloop.envs.batch import Batch
 from hotloop.train.actions import NUMBERED, Actions, actions_of
+from hotloop.train.arithmetic import Kernels
 from hotloop.train.imitation import Teacher
-from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import Memory, Student, forward_policy
 from hotloop.train.normalize import ObservationScale, ObservationView
 from hotloop.train.opponents import NoOpponents

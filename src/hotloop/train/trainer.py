@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
@@ -15,16 +14,14 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import Algorithm, DivergedError, Update
+from hotloop.train.arithmetic import USUAL_THREADS, torch_threads
 from hotloop.train.device.graphs import use_own_stream
 from hotloop.train.dqn import DQN
-from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels, torch_threads
-from hotloop.train.networks import Student
-from hotloop.train.normalize import ObservationScale, row_shape
+from hotloop.train.normalize import row_shape
 from hotloop.train.ppo import PPO
 from hotloop.train.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
-from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
 
 if TYPE_CHECKING:
@@ -73,6 +70,9 @@ class Trainer:
                 if settings.algorithm == "ppo"
                 else DQN(batch, fitted, self.device, watchers)
             )
+        self.network, self.student = self.algorithm.network, self.algorithm.student
+        self.observation_scale, self.draws = self.algorithm.observation_scale, self.algorithm.draws
+        self.kernels, self.threads = self.algorithm.kernels, self.algorithm.threads
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         if resume is None or content is None:
@@ -80,30 +80,6 @@ class Trainer:
             stagger(batch, settings.stagger)
         else:
             self.restore(resume, content)
-
-    @property
-    def network(self) -> nn.Module:
-        return self.algorithm.network
-
-    @property
-    def student(self) -> Student:
-        return self.algorithm.student
-
-    @property
-    def observation_scale(self) -> ObservationScale:
-        return self.algorithm.observation_scale
-
-    @property
-    def kernels(self) -> Kernels:
-        return self.algorithm.kernels
-
-    @property
-    def threads(self) -> Fit:
-        return self.algorithm.threads
-
-    @property
-    def draws(self) -> bool:
-        return self.algorithm.draws
 
     @property
     def counters(self) -> dict[str, int]:

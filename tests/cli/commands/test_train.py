@@ -16,7 +16,7 @@ from hotloop.cli.live import training as cli_panel
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record, read
 from hotloop.train import SPINS
-from hotloop.train.logs import SCRIPT
+from hotloop.train.windows import SCRIPT
 
 WORDS = [f"{key}={value}" for key, value in SMALL.items()]
 SHORT = ("prospector/short", *WORDS, "total_timesteps=256")

@@ -21,8 +21,8 @@ from hotloop.lab.training import folder as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
 from hotloop.report.kinds.train import about
-from hotloop.train.logs import METRICS, SCRIPT, Logs, read_metrics
 from hotloop.train.rollout import Collector
+from hotloop.train.windows import METRICS, SCRIPT, Logs, read_metrics
 
 BLINK = 0.005
 """Seconds of a planted sleep."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hotloop.train.actions import chosen, log_probabilities
-from hotloop.train.kernels.kernels import Kernels, NativeKernels, Objective, torch_threads
+from hotloop.train.arithmetic import Kernels, NativeKernels, Objective, torch_threads
 from hotloop.train.normalize import ObservationScale
 from hotloop.train.ppo import Samples
 from hotloop.train.settings import TrainSettings

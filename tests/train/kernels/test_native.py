@@ -4,8 +4,8 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import SetupError
-from hotloop.train.kernels import kernels as native
-from hotloop.train.kernels.kernels import find_kernels, torch_threads
+from hotloop.train import arithmetic as native
+from hotloop.train.arithmetic import find_kernels, torch_threads
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -34,7 +34,7 @@ def test_asking_for_them_where_they_cannot_run_is_refused(
 
 
 def test_without_a_compiled_module_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "load", lambda: ImportError("no such file"))
+    monkeypatch.setattr(native, "load_kernels", lambda: ImportError("no such file"))
     assert find_kernels(TrainSettings(), 5).name == "torch"
     with pytest.raises(SetupError, match="the native module is not there"):
         find_kernels(TrainSettings(kernels="native"), 5)

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 import hotloop
 from hotloop.core.world import Acts
-from hotloop.train.kernels.kernels import NativeKernels, Objective, torch_threads
-from hotloop.train.kernels.passes import Passes
+from hotloop.train.arithmetic import NativeKernels, NativePasses, Objective, torch_threads
 from hotloop.train.networks import ActorCritic
 from hotloop.train.ranks import in_one_piece
 from hotloop.train.settings import TrainSettings
@@ -66,7 +65,7 @@ def test_forward_and_back_are_torchs(
     name: str, threads: int, width: int, hidden: tuple[int, ...], actions: int, rows: int
 ) -> None:
     layers, heads = made(width, hidden, actions)
-    passes = Passes(layers, heads, _kernels.make(name, threads, torch_threads()))
+    passes = NativePasses(layers, heads, _kernels.make(name, threads, torch_threads()))
     samples, index = torch.randn(2 * rows, width), torch.randperm(2 * rows)[:rows]
     by = (torch.randn(rows, actions), torch.randn(rows, 1))
 
@@ -83,7 +82,7 @@ def test_forward_and_back_are_torchs(
     assert_alike([first], [second])
 
 
-def test_no_rows_have_gradients_of_zeros(small: Passes) -> None:
+def test_no_rows_have_gradients_of_zeros(small: NativePasses) -> None:
     for index in (None, torch.zeros(0, dtype=torch.int64)):
         seen = torch.zeros(0 if index is None else 5, small.parameters[0].shape[1])
         outputs = small(seen, index)
@@ -93,18 +92,18 @@ def test_no_rows_have_gradients_of_zeros(small: Passes) -> None:
 
 def test_the_same_again_is_the_same_to_the_bit() -> None:
     layers, heads = made(20, (30,), 4)
-    passes = Passes(layers, heads, _kernels.make(_kernels.NAMES[0], 3, torch_threads()))
+    passes = NativePasses(layers, heads, _kernels.make(_kernels.NAMES[0], 3, torch_threads()))
     seen, by = torch.randn(100, 20), (torch.randn(100, 4), torch.randn(100, 1))
     first, second = (gradients(passes(seen), by, passes.parameters) for _ in range(2))
     assert all(map(torch.equal, first, second))
 
 
 @pytest.fixture
-def small() -> Passes:
-    return Passes(*made(6, (8,), 3), _kernels.make(_kernels.NAMES[0], 1, torch_threads()))
+def small() -> NativePasses:
+    return NativePasses(*made(6, (8,), 3), _kernels.make(_kernels.NAMES[0], 1, torch_threads()))
 
 
-def test_weights_that_were_moved_are_taken_anew(small: Passes) -> None:
+def test_weights_that_were_moved_are_taken_anew(small: NativePasses) -> None:
     seen = torch.randn(5, 6)
     with torch.no_grad():
         before = small(seen)[0]
@@ -112,13 +111,13 @@ def test_weights_that_were_moved_are_taken_anew(small: Passes) -> None:
         assert not torch.equal(small(seen)[0], before)
 
 
-def test_only_the_last_pass_can_be_gone_back_on(small: Passes) -> None:
+def test_only_the_last_pass_can_be_gone_back_on(small: NativePasses) -> None:
     first, _ = small(torch.randn(5, 6)), small(torch.randn(5, 6))
     with pytest.raises(RuntimeError, match="another pass has gone through the network since"):
         torch.autograd.backward(first, tuple(map(torch.ones_like, first)))
 
 
-def test_a_look_between_forward_and_back_changes_nothing(small: Passes) -> None:
+def test_a_look_between_forward_and_back_changes_nothing(small: NativePasses) -> None:
     seen, by = torch.randn(40, 6), (torch.randn(40, 3), torch.randn(40, 1))
     undisturbed = gradients(small(seen), by, small.parameters)
     told = small(seen)
@@ -127,7 +126,7 @@ def test_a_look_between_forward_and_back_changes_nothing(small: Passes) -> None:
     assert all(map(torch.equal, gradients(told, by, small.parameters), undisturbed))
 
 
-def test_what_is_no_number_stays_so(small: Passes) -> None:
+def test_what_is_no_number_stays_so(small: NativePasses) -> None:
     seen = torch.zeros(9, 6)
     seen[4, 2] = math.nan
     with torch.no_grad():
@@ -136,7 +135,7 @@ def test_what_is_no_number_stays_so(small: Passes) -> None:
 
 
 @pytest.mark.parametrize("index", [[5], [-1]])
-def test_rows_there_are_not_are_refused(small: Passes, index: list[int]) -> None:
+def test_rows_there_are_not_are_refused(small: NativePasses, index: list[int]) -> None:
     with pytest.raises(ValueError, match="index of another shape"):
         small(torch.zeros(5, 6), torch.tensor(index))
 
@@ -196,7 +195,7 @@ def test_a_training_takes_the_same_way(target: str) -> None:
         assert ways[1][name] == pytest.approx(loss, rel=1e-3, abs=1e-4), name
 
 
-def test_a_small_step_of_an_objective_adds_to_gradients_there_are(small: Passes) -> None:
+def test_a_small_step_of_an_objective_adds_to_gradients_there_are(small: NativePasses) -> None:
     seen, index = torch.randn(5, 6), torch.arange(5)
     by = (torch.randn(5, 3), torch.randn(5, 1))
     for number in range(2):

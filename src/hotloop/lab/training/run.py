@@ -36,10 +36,9 @@ from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
 from hotloop.probes.resources import Sampler, reader
-from hotloop.train.logs import Logs
 from hotloop.train.settings import HERE, ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
-from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
+from hotloop.train.windows import Logs, Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
     from hotloop.train.actors import ActorPool

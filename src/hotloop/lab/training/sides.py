@@ -81,7 +81,7 @@ class TrainSide(Side):
 
     def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
         """Whole updates, which are long enough to need nothing before them."""
-        from hotloop.train.kernels.kernels import use_threads
+        from hotloop.train.arithmetic import use_threads
 
         use_threads(self.trainer.threads.threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import allowed
+from hotloop.train.arithmetic import Kernels
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.imitation import Teacher
-from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import WIDTH_UNIT, Memory, Student
 from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.rollout import LOOK_EVERY, Rollout, TruncatedSteps
