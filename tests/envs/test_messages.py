@@ -12,7 +12,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError, TheirError
 from hotloop.core.target import Target
-from hotloop.envs.messages import Opaque, receive, send
+from hotloop.envs.projects import Opaque, receive, send
 from hotloop.worlds.grid import world
 
 

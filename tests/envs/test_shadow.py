@@ -8,7 +8,7 @@ from support.grids import spoil_walls
 import hotloop
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
-from hotloop.envs.shadow import milestone_after, timing_ratio
+from hotloop.envs.native import milestone_after, timing_ratio
 
 pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
 

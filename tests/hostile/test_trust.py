@@ -17,8 +17,8 @@ from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.record.profile import Slow, SlowStep
 from hotloop.core.target import Target
 from hotloop.envs import tapes
+from hotloop.envs.callables import announced, check_calls, may_call
 from hotloop.envs.open import make
-from hotloop.envs.trust import announced, check_calls, may_call
 from hotloop.lab.validate.bundle import Bundle, write_bundle
 
 STEP = SlowStep(

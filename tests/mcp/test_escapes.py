@@ -21,7 +21,7 @@ from mcp import Client
 from hotloop.core.errors import InputError
 from hotloop.core.files import Confinement, confined
 from hotloop.envs import callables
-from hotloop.envs.foreign import functions
+from hotloop.envs.foreign import phases
 from hotloop.mcp import server as serving
 from hotloop.mcp.server import Server
 
@@ -222,7 +222,7 @@ def test_a_command_in_a_folder_loads_nothing_from_elsewhere(root: Path, name: st
 
 def test_a_function_to_time_is_not_imported_from_elsewhere(root: Path) -> None:
     with confined(Confinement(root)), pytest.raises(InputError, match="outside"):
-        functions.find("pkg.evil.make")
+        phases.find("pkg.evil.make")
     assert not list(root.parent.rglob("ran"))
 
 

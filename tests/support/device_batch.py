@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.envs.engine import EngineWrapper
+from hotloop.envs.native import EngineWrapper
 from hotloop.envs.open import make
 
 

@@ -66,7 +66,7 @@ def keep_new(path: Path, content: bytes) -> None:
 
 def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:
     """Refuse what a file would call outside this project; where it is trusted, say first what that is."""
-    from hotloop.envs.trust import announced
+    from hotloop.envs.callables import announced
 
     for line in announced(source, targets, trusted):
         remark(line)

@@ -11,8 +11,7 @@ from hotloop.core.clock import clock_cost_ns
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.settings import workload_hash
 from hotloop.core.world import Drawer, Part
-from hotloop.envs.engine import Engine
-from hotloop.envs.native import mark_cost_ns
+from hotloop.envs.native import Engine, mark_cost_ns
 from hotloop.envs.spec import MAX_SEED, BatchSpec
 from hotloop.envs.subject import NATIVE, OneByOne, PlainActions, StepLog, WholeNumbers
 

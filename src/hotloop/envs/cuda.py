@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
 from hotloop.envs.batch import Batch, closed
-from hotloop.envs.engine import EngineWrapper, Seeds, ShadowedEngine
-from hotloop.envs.native import build_of, plain_values
+from hotloop.envs.native import EngineWrapper, Seeds, ShadowedEngine, build_of, plain_values
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build
 
 CLOCK = "CUDA events and the clocks of warps"  # What phases are timed with

@@ -14,7 +14,7 @@ from hotloop.core.spans import span
 from hotloop.core.world import Run, RunLog
 from hotloop.envs.batch import Batch, OrderError
 from hotloop.envs.cuda import require_host
-from hotloop.envs.engine import Engine
+from hotloop.envs.native import Engine
 from hotloop.envs.spec import BatchSpec
 
 

@@ -1,14 +1,88 @@
-"""The only door to the native module: whether it is there, and batches made by it."""
+"""Engines: what a batch calls to have its envs stepped, whichever code does it.
+
+The native module's batches, for which this is the only door, the twins of `reference.py` and whatever stands
+in front of one of them agree on `Engine`, in everything but speed.
+"""
 
 import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.world import Plan, World
-from hotloop.envs.engine import ShadowedEngine
+from hotloop.core.files import free_path
+from hotloop.core.world import Plan, Rival, World
 from hotloop.envs.spec import BatchSettings, Build
+
+Seeds = NDArray[np.uint64] | None  # One an env; None is each env's own next one
+
+
+class Engine(Protocol):
+    """Envs of one world, stepped together through arrays that it owns.
+
+    RuntimeError says that a call came too early or too late, TypeError that actions cannot be read in place.
+    """
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Every array by name, [num_envs, ...]; views that the next call rewrites."""
+
+    def reset(self, seeds: Seeds, /) -> None: ...
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds, /) -> None: ...
+
+    def step(self, actions: NDArray[np.int32], /) -> None: ...
+
+    def players(self) -> list[str]: ...
+
+    def choose(self, player: int, actions: NDArray[np.int32], /) -> None:
+        """Let the player of a number fill in the actions."""
+
+    def picture(self, env: int, /) -> NDArray[np.uint8]:
+        """What a world's drawer draws from."""
+
+    def digest(self, env: int, /) -> int:
+        """A hash of an env's logical state."""
+
+    def save(self, env: int, /) -> bytes: ...
+
+    def load(self, env: int, saved: bytes, /) -> None: ...
+
+    def fork(self, env: int, into: int, /) -> None:
+        """Copy one env into the place of another."""
+
+    def counters(self) -> list[tuple[str, int]]: ...
+
+    def phase_names(self) -> list[str]: ...
+
+    def phase_ns(self, last_step_only: bool, /) -> Sequence[float]:
+        """Of each phase, in the order of their names."""
+
+    def step_ns(self, last_step_only: bool, /) -> float: ...
+
+    def keep_log(self, rows: int, /) -> None: ...
+
+    def take_log(self) -> NDArray[np.int64]: ...
+
+    def lend(self, threads: int, /) -> None:
+        """Step with another pool's threads, where it has threads at all; 0 is with its own."""
+
+
+class ShadowedEngine(Engine, Protocol):
+    """An engine that can do part of its work in a second way and compare."""
+
+    def shadow(self) -> tuple[int, int]:
+        """Comparisons so far, and mismatches."""
+
+    def mismatches(self, env: int, /) -> Sequence[tuple[int, ...]]:
+        """The first of an env, by their places."""
 
 
 @cache
@@ -85,3 +159,126 @@ def mark_cost_ns() -> float:
     """What one mark of a phase takes in native code, here and now."""
     cost: float = _native().mark_ns()
     return cost
+
+
+class EngineWrapper:
+    """An engine in front of another, which has all that it does not override."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._behind = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+
+FIRST = (1_000, 10_000)
+
+EVERY = 100_000  # Comparisons after which progress is said: at the first ones, then at every so many
+
+FOLDER = Path("artifacts/validation")
+
+TIMES = ("shadow.reference_ticks", "shadow.candidate_ticks")  # The counters of what each of the two ways took
+
+
+class ShadowEngine(EngineWrapper):
+    """A native engine that is looked at after every call; all else is the engine's own."""
+
+    def __init__(self, engine: ShadowedEngine, target: str, rival: Rival) -> None:
+        super().__init__(engine)
+        self._engine = engine
+        self._target = target
+        self._rival = rival
+        self._next = FIRST[0]
+        self._mismatches = 0
+        self._logged: dict[int, int] = {}
+        self._log: Path | None = None
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        self._engine.step(actions)
+        self._look()
+
+    def reset(self, seeds: Seeds) -> None:
+        self._engine.reset(seeds)
+        self._look()
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
+        self._engine.reset_many(envs, seeds)
+        self._look()
+
+    def _look(self) -> None:
+        comparisons, mismatches = self._engine.shadow()
+        if mismatches != self._mismatches:
+            self._mismatches = mismatches
+            self._keep()
+        if comparisons >= self._next:
+            self._next = milestone_after(comparisons)
+            ratio = timing_ratio(dict(self._engine.counters()))
+            ways = self._rival.reference, self._rival.candidate
+            say(progress_line(self._target, comparisons, mismatches, ratio, ways))
+
+    def _keep(self) -> None:
+        """Add what is new to the log; only the first mismatches of an env are known by place."""
+        arrays = self._engine.arrays()["observations"]
+        lines = []
+        for env in range(len(arrays)):
+            found = self._engine.mismatches(env)
+            lines += [line(env, each, arrays.shape[2:]) for each in found[self._logged.get(env, 0) :]]
+            self._logged[env] = len(found)
+        try:
+            self._write(lines)
+        except OSError as error:  # the run goes on, and its counters have the mismatches all the same
+            say(f"shadow of {self._target}: MISMATCH, and no log of it: {error}")
+
+    def _write(self, lines: list[str]) -> None:
+        if self._log is None:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            stamp = utc_now().strftime("%Y%m%d-%H%M%S")
+            self._log = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
+            self._log.touch(exist_ok=False)
+            say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
+            old, new = self._rival.reference, self._rival.candidate
+            lines = [
+                f"{self._target}: the {old} {self._rival.parameter}'s byte against the {new} one's",
+                *lines,
+            ]
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write("".join(f"{each}\n" for each in lines))
+
+
+def progress_line(
+    target: str, comparisons: int, mismatches: int, ratio: float | None, ways: tuple[str, str]
+) -> str:
+    """How much was compared so far, and how many times as long the first of two ways takes."""
+    took = f", {ways[0]} takes {ratio:.2f} times as long as {ways[1]}" if ratio else ""
+    return f"shadow of {target}: {comparisons:,} comparisons, {mismatches:,} mismatches{took}"
+
+
+def milestone_after(comparisons: int) -> int:
+    """The next number of comparisons that is worth a word."""
+    coming = (each for each in FIRST if each > comparisons)
+    return next(coming, (comparisons // EVERY + 1) * EVERY)
+
+
+def without_times(counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters of work alone: what the two encoders took is never the same twice."""
+    return {name: count for name, count in counters.items() if name not in TIMES}
+
+
+def timing_ratio(counters: Mapping[str, int]) -> float | None:
+    """How many times as long the reference took as the candidate; None if they were not timed."""
+    reference, candidate = (counters.get(name, 0) for name in TIMES)
+    return reference / candidate if reference and candidate else None
+
+
+def line(env: int, found: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """One mismatch in words; `shape` is that of one agent's observation."""
+    episode_seed, tick, agent, byte, reference, candidate = found
+    place = [env, agent, *(int(at) for at in np.unravel_index(byte, shape))]
+    return (
+        f"tick {tick}, env {env}, agent {agent}, observations{place}: {reference} against {candidate}, "
+        f"episode seed {episode_seed}"
+    )
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

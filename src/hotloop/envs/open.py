@@ -12,10 +12,9 @@ from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch
-from hotloop.envs.engine import Engine
 from hotloop.envs.episodes import logged
+from hotloop.envs.native import Engine, ShadowEngine
 from hotloop.envs.reference import ReferenceEngine
-from hotloop.envs.shadow import ShadowEngine
 from hotloop.envs.spec import BatchSettings, BatchSpec, Build, batch_spec
 from hotloop.envs.subject import Subject
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,7 +232,7 @@ class OneByOne:
 
 
 class Proxy(OneByOne):
-    """A subject in front of another, which forwards every call that it does not override."""
+    """A subject in front of another, which has all of `Subject` that it does not override."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -247,9 +248,9 @@ class Proxy(OneByOne):
         inner = self._subject
         return inner.behind if isinstance(inner, Proxy) else inner
 
-    @property
-    def spec(self) -> Spec:
-        return self._subject.spec
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def settings(self) -> frozenset[str]:
@@ -258,133 +259,17 @@ class Proxy(OneByOne):
     def reset(self) -> None:
         self._subject.reset()
 
-    def reseed(self, seed: int) -> None:
-        self._subject.reseed(seed)
-
-    def reset_some(self, envs: Sequence[int]) -> None:
-        self._subject.reset_some(envs)
-
-    @property
-    def resets_together(self) -> bool:
-        return self._subject.resets_together
-
     def step(self, actions: Any) -> None:
         self._subject.step(actions)
-
-    def wait(self) -> None:
-        self._subject.wait()
 
     def close(self) -> None:
         self._subject.close()
 
-    @property
-    def restarts(self) -> bool:
-        return self._subject.restarts
 
-    @property
-    def autoreset(self) -> str:
-        return self._subject.autoreset
-
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return self._subject.draw(random, calls)
-
-    @property
-    def draws_legal(self) -> bool:
-        return self._subject.draws_legal
-
-    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
-        return self._subject.legal(random, actions)
-
-    def settle(self, actions: Any) -> Any:
-        return self._subject.settle(actions)
-
-    @property
-    def players(self) -> tuple[str, ...]:
-        return self._subject.players
-
-    def choose(self, player: str) -> Any:
-        return self._subject.choose(player)
-
-    @property
-    def whole_numbers(self) -> WholeNumbers | None:
-        return self._subject.whole_numbers
-
-    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
-        return self._subject.fold(actions)
-
-    def unfold(self, row: NDArray[Any]) -> Any:
-        return self._subject.unfold(row)
-
-    @property
-    def observation(self) -> Any:
-        return self._subject.observation
-
-    @property
-    def masks(self) -> NDArray[np.bool_] | None:
-        return self._subject.masks
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        return self._subject.told
-
-    def answers(self) -> Answered:
-        return self._subject.answers()
-
-    def everything(self) -> Answered:
-        return self._subject.everything()
-
-    def unseen(self) -> Sequence[str]:
-        return self._subject.unseen()
-
-    def generators(self) -> Sequence[Mapping[str, Any]]:
-        return self._subject.generators()
-
-    @property
-    def spaces(self) -> tuple[object, object]:
-        return self._subject.spaces
-
-    @property
-    def single_spaces(self) -> tuple[object, object]:
-        return self._subject.single_spaces
-
-    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
-        return self._subject.faults(actions)
-
-    @property
-    def counters(self) -> dict[str, int]:
-        return self._subject.counters
-
-    @property
-    def resets(self) -> int:
-        return self._subject.resets
-
-    def phase_totals(self) -> dict[str, int]:
-        return self._subject.phase_totals()
-
-    @property
-    def in_spans(self) -> bool:
-        return self._subject.in_spans
-
-    def step_log(self) -> StepLog | None:
-        return self._subject.step_log()
-
-    @property
-    def logs_itself(self) -> bool:
-        return self._subject.logs_itself
-
-    @property
-    def workers(self) -> Workers | None:
-        return self._subject.workers
-
-    @property
-    def can_save(self) -> bool:
-        return self._subject.can_save
-
-    def save(self, env: int) -> bytes:
-        return self._subject.save(env)
-
-    def load(self, env: int, saved: bytes) -> None:
-        self._subject.load(env, saved)
+# All else is read from the subject behind; properties in C, since turns that are timed go through them.
+for _name in vars(Subject):
+    if not _name.startswith("_") and not hasattr(Proxy, _name):
+        setattr(Proxy, _name, property(attrgetter(f"_subject.{_name}")))
 
 
 class SubjectGroup(Proxy):

@@ -14,7 +14,7 @@ from hotloop.core.record.comparison import Difference, Validation
 from hotloop.envs.foreign.inside import attribute
 from hotloop.envs.foreign.outputs import everything
 from hotloop.envs.foreign.phases import Reported
-from hotloop.envs.shadow import FIRST, milestone_after, progress_line, say
+from hotloop.envs.native import FIRST, milestone_after, progress_line, say
 from hotloop.lab.validate.equal import Offers, Shown, check_sides_apart, closeness_of, first_of
 from hotloop.lab.validate.shadow import comparisons_of
 from hotloop.lab.validate.streams import put, taken

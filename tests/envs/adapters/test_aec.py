@@ -6,8 +6,8 @@ from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, seed_test
 
 from hotloop.core.errors import InputError
-from hotloop.envs.adapters.aec import HotloopAECEnv, aec_env
 from hotloop.envs.adapters.gymnasium import HotloopEnv
+from hotloop.envs.adapters.pettingzoo import HotloopAECEnv, aec_env
 
 
 @pytest.mark.filterwarnings("ignore")

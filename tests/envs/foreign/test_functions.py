@@ -3,7 +3,7 @@ from support import stalling, theirs
 
 from hotloop.core import spans
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.functions import find, watching
+from hotloop.envs.foreign.phases import find, watching
 
 
 def test_a_method_is_in_a_span_for_as_long_as_it_is_watched() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.target import Target
 from hotloop.envs import tapes
-from hotloop.envs.foreign.actions import mask_in
+from hotloop.envs.foreign.inside import mask_in
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching

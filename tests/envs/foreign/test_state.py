@@ -12,8 +12,7 @@ import pytest
 from support.ecology import World
 
 from hotloop.core.target import Target
-from hotloop.envs.foreign.observe import state_of
-from hotloop.envs.foreign.outputs import everything
+from hotloop.envs.foreign.outputs import everything, state_of
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.equal import replay_both
 from hotloop.lab.validate.shadow import Shadowing

@@ -12,7 +12,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError, TheirError
 from hotloop.core.record import Record, read
 from hotloop.core.target import Target
-from hotloop.envs.trust import called_by
+from hotloop.envs.callables import called_by
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.sim import foreign

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.process import lifeline
-from hotloop.envs.foreign.actions import mask_in
 from hotloop.envs.foreign.forms import Arrays, Form, Member, Numbers, ask, first_reset, form_from, show
-from hotloop.envs.foreign.inside import attribute, is_a
+from hotloop.envs.foreign.inside import attribute, is_a, mask_in
 from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.subject import close_env, first_of, second_of, seeded
 from hotloop.envs.foreign.vector import SAME_STEP, autoreset_of, single_space

@@ -10,8 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from hotloop.envs.foreign.actions import MASK
-from hotloop.envs.foreign.inside import attribute
+from hotloop.envs.foreign.inside import MASK, attribute
 
 
 class DmEnv(gymnasium.Env[Any, Any]):

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
 from hotloop.core.world import Acts, Array, Layout
-from hotloop.envs.foreign.actions import MASK, flat, mask_in, mask_method
-from hotloop.envs.foreign.inside import BROKEN, attribute, plain, raised
+from hotloop.envs.foreign.inside import BROKEN, MASK, attribute, flat, mask_in, mask_method, plain, raised
 from hotloop.envs.foreign.single import check_given, five
 from hotloop.envs.foreign.subject import close_env, reward_of
 

@@ -11,9 +11,22 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import STEPS
-from hotloop.envs.foreign.actions import Pick, Sample, discrete, mask_in, mask_method, sampler, settled
-from hotloop.envs.foreign.inside import BROKEN, attribute, awaitable_error, awaited, has, raised
-from hotloop.envs.foreign.observe import EXAMINED_STEPS, examine, settings_of, state_of
+from hotloop.envs.foreign.inside import (
+    BROKEN,
+    Pick,
+    Sample,
+    attribute,
+    awaitable_error,
+    awaited,
+    discrete,
+    has,
+    mask_in,
+    mask_method,
+    raised,
+    sampler,
+    settled,
+)
+from hotloop.envs.foreign.outputs import EXAMINED_STEPS, examine, settings_of, state_of
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.subject import (
     NAMES,

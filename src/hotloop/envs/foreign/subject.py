@@ -20,22 +20,24 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
-from hotloop.envs.foreign.actions import MASK, Pick, flat, picks
 from hotloop.envs.foreign.inside import (
     BROKEN,
     ENV_RESET,
+    MASK,
+    Pick,
     attribute,
     awaitable_error,
     envs_inside,
+    flat,
     has,
     in_span,
+    picks,
     raised,
     ready,
     time_inside,
     unwrapped,
 )
-from hotloop.envs.foreign.observe import examine
-from hotloop.envs.foreign.outputs import DECLARED, Answers, check_output, everything, unseen
+from hotloop.envs.foreign.outputs import DECLARED, Answers, check_output, everything, examine, unseen
 from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers

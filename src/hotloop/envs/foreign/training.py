@@ -19,7 +19,6 @@ from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import NUMBERS, numbered
-from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.crew import (
     PROCESSES,
     SYNC,
@@ -42,6 +41,7 @@ from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.subject import ForeignSubject, close_env
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject
+from hotloop.envs.native import Seeds
 from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 
 GYM, ZOO = "gym:", "pettingzoo:"

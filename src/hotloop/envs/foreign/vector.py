@@ -14,13 +14,19 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.spans import mark, span
-from hotloop.envs.foreign.actions import METHOD, Pick, mask_in, mask_method, sampled, sampler, settled
 from hotloop.envs.foreign.inside import (
     BROKEN,
+    METHOD,
+    Pick,
     attribute,
     envs_inside,
     is_a,
+    mask_in,
+    mask_method,
     raised,
+    sampled,
+    sampler,
+    settled,
     time_inside,
     time_method,
     unwrapped,

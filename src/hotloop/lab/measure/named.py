@@ -7,8 +7,8 @@ from hotloop.core import spans
 from hotloop.core.record.experiments import ELSE
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
-from hotloop.envs.foreign.functions import Function, find, home_of, watching
 from hotloop.envs.foreign.inside import ENV_STEP
+from hotloop.envs.foreign.phases import Function, find, home_of, watching
 
 R = TypeVar("R")
 

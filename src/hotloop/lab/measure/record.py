@@ -20,7 +20,7 @@ from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import LOG_COUNTERS, LOST_STEPS, PathRan, Work
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.profile import Overhead
-from hotloop.envs.shadow import timing_ratio, without_times
+from hotloop.envs.native import timing_ratio, without_times
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.compare import RunConditions

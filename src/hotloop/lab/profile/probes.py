@@ -18,7 +18,7 @@ from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
-from hotloop.envs.foreign.functions import KEPT, find, home_of
+from hotloop.envs.foreign.phases import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of

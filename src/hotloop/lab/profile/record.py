@@ -10,7 +10,7 @@ from hotloop.core.record.comparison import Validation
 from hotloop.core.record.profile import Overhead, Phase, Slow
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import Turn
-from hotloop.envs.foreign.functions import Function
+from hotloop.envs.foreign.phases import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject

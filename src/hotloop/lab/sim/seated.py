@@ -26,7 +26,7 @@ from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables, tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.inside import BROKEN, ENV_STEP, raised
-from hotloop.envs.foreign.seats import HERO, seats_of
+from hotloop.envs.foreign.zoo import HERO, seats_of
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import is_apart, new_apart, parameters
 from hotloop.envs.spec import Spec
