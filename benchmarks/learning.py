@@ -25,7 +25,7 @@ from typing import Any
 import benchmark
 import hotloop
 from hotloop.core.settings import apply, parse_pairs
-from hotloop.envs.episodes import Episode, Episodes
+from hotloop.envs.tapes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.algorithm import Update
 from hotloop.train.evaluation import EvalSettings, evaluate

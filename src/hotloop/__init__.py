@@ -3,13 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hotloop.envs.adapters.arrival import when_imported
+from hotloop.envs.adapters import make_vec, register_envs, when_imported
 
 if TYPE_CHECKING:
     from hotloop.core import spans
     from hotloop.core.spans import Marks, mark, monitor, span
     from hotloop.envs import spatial
-    from hotloop.envs.adapters.registration import make_vec, register_envs
     from hotloop.envs.open import make
     from hotloop.include import include_dir
     from hotloop.lab.api import bench, compare, profile, validate
@@ -41,14 +40,12 @@ _HOMES = {
     "Marks": "hotloop.core.spans",
     "include_dir": "hotloop.include",
     "make": "hotloop.envs.open",
-    "make_vec": "hotloop.envs.adapters.registration",
     "mark": "hotloop.core.spans",
     "monitor": "hotloop.core.spans",
     "profile": "hotloop.lab.api",
     "validate": "hotloop.lab.api",
     "compare": "hotloop.lab.api",
     "bench": "hotloop.lab.api",
-    "register_envs": "hotloop.envs.adapters.registration",
     "run": "hotloop.loops.run",
     "shadow": "hotloop.loops.shadow",
     "span": "hotloop.core.spans",
@@ -71,4 +68,4 @@ def __getattr__(name: str) -> Any:
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.
-when_imported("gymnasium", lambda: import_module("hotloop.envs.adapters.registration").register_envs())
+when_imported("gymnasium", register_envs)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.envs.episodes import Episodes
+from hotloop.envs.tapes import Episodes
 
 
 @pytest.mark.parametrize("impl", ["native", "reference"])

@@ -9,7 +9,7 @@ from support.play import difference, snapshot
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs import tapes
-from hotloop.envs.episodes import Episodes
+from hotloop.envs.tapes import Episodes
 
 STEPS = 23
 

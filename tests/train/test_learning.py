@@ -10,7 +10,7 @@ import torch
 
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.envs.episodes import Episodes
+from hotloop.envs.tapes import Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

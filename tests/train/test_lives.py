@@ -10,7 +10,7 @@ from support.toy_batch import ToyBatch
 from torch import Tensor
 
 import hotloop
-from hotloop.envs.episodes import Episodes
+from hotloop.envs.tapes import Episodes
 from hotloop.train.arithmetic import find_kernels
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.normalize import ObservationScale, RewardScale

@@ -19,10 +19,10 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import may_call
-from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.spec import BatchSpec
+from hotloop.envs.tapes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.actions import NUMBERED, actions_of

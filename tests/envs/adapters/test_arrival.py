@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.envs.adapters.arrival import when_imported
+from hotloop.envs.adapters import when_imported
 
 
 @pytest.fixture

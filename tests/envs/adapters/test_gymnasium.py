@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.registry import presets, worlds
-from hotloop.envs.adapters.registration import id_of, register_envs
+from hotloop.envs.adapters import id_of, register_envs
 from hotloop.envs.batch import OrderError
 
 IDS = register_envs()

@@ -7,7 +7,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from hotloop.core.errors import InputError
-from hotloop.envs.adapters.registration import register_envs
+from hotloop.envs.adapters import register_envs
 from hotloop.envs.batch import OrderError
 
 register_envs()

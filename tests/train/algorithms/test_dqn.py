@@ -16,8 +16,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
-from hotloop.envs.episodes import Episodes
 from hotloop.envs.foreign.training import open_trainable
+from hotloop.envs.tapes import Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import DivergedError

@@ -2,8 +2,8 @@
 
 Where agents come and go, each is named by its type and its number, which no other has in its episode.
 
-Games of two players are AEC envs, too: two agents, agent_0 and agent_1, one after the other. An agent is shown
-what it saw when it last had to choose; before its first choice that is nothing, in zeros.
+Games of two players are AEC envs, too: agent_0 and agent_1, one after the other. An agent is shown what it
+saw when it last had to choose; before its first choice that is nothing, in zeros.
 """
 
 from collections.abc import Collection, Mapping

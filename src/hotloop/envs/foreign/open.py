@@ -239,7 +239,7 @@ def registered(name: str, gymnasium: Any) -> None:
     word = re.split(r"[/\-]", name)[0]
     first, parted = word.lower(), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()
     if first == "hotloop":
-        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+        importlib.import_module("hotloop.envs.adapters").register_envs()
         return
     usual = [
         called

@@ -28,8 +28,8 @@ from hotloop.core.time_tree import TimeTree, add
 from hotloop.core.turn_clock import Turn, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
-from hotloop.envs.episodes import beside
 from hotloop.envs.foreign.phases import Function, find, home_of, watching
+from hotloop.envs.open import beside
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge

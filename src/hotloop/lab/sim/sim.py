@@ -33,9 +33,9 @@ from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
-from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.envs.spec import Spec
+from hotloop.envs.tapes import Episode, Episodes
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import Tally, until_interrupted
 from hotloop.lab.measure.policy import RANDOM, TAPE, Actions

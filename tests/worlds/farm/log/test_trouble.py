@@ -20,7 +20,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import OrderError
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.envs.episodes import logged
+from hotloop.envs.open import logged
 from hotloop.worlds.farm.log import database
 from hotloop.worlds.farm.log.recorder import Background, LogError
 from hotloop.worlds.farm.log.rows import VERSION
