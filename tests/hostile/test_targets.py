@@ -11,7 +11,7 @@ from support.projects import ENV, Project
 from hotloop.core.errors import ExitCode
 from hotloop.core.process import worker
 from hotloop.core.record import Record
-from hotloop.lab import suite
+from hotloop.lab.sweep import cells
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
 
@@ -328,7 +328,7 @@ items = [{items}]
 
 @pytest.mark.hostile
 def test_items_of_a_suite_end_for_themselves_alone(apart: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "STEP_S", 0.5)
+    monkeypatch.setattr(cells, "STEP_S", 0.5)
     kinds = {
         "segfault": "was ended by SIGSEGV in step 60",
         "exit_0": "ended its own process in step 60, with exit code 0",

@@ -20,7 +20,7 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.process import worker
 from hotloop.core.record import Record, write
 from hotloop.core.record.profile import Slow
-from hotloop.lab import suite
+from hotloop.lab.sweep import cells
 
 pytest.importorskip("gymnasium")
 pytest.importorskip("torch")
@@ -172,7 +172,7 @@ def check_suite(apart: Command, kinds: Sequence[Keys]) -> list[dict[str, Any]]:
 def test_whatever_ends_an_item_of_a_suite_ends_it_alone(
     apart: Command, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suite, "STEP_S", 3.0)
+    monkeypatch.setattr(cells, "STEP_S", 3.0)
     kinds = [*ENDS][part::PARTS]
     told = check_suite(apart, [{"how": how, "at": 60} for how in (*kinds, "fine")])
     assert told[-1]["code"] in VERDICTS

@@ -8,8 +8,8 @@ from support.swept import RAN
 from hotloop.core import files
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.lab import cells
-from hotloop.lab.cells import Cell, CellCache, CellResult, LocalExecutor, grid, shelf_of, sweep
+from hotloop.lab.sweep import cells
+from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, LocalExecutor, grid, shelf_of, sweep
 
 EXPERIMENT = f"{swept.__name__}:made_up"
 

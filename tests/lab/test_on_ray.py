@@ -13,9 +13,9 @@ from support.cluster import two_raylets
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record import Record, read
 from hotloop.core.target import Target
-from hotloop.lab.cells import Cell
-from hotloop.lab.on_ray import Node, OnRay, alike, check_versions, cores_of
-from hotloop.lab.scale import scale
+from hotloop.lab.sweep import scale
+from hotloop.lab.sweep.cells import Cell
+from hotloop.lab.sweep.on_ray import Node, OnRay, alike, check_versions, cores_of
 
 AXES = {"repeat": 0, "env_steps": 16, "policy": "random", "phases": False, "steps": 1}
 

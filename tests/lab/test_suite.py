@@ -18,9 +18,9 @@ from hotloop.core.record.experiments import STEP_NS, Point, Sweep
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.target import Target
 from hotloop.judge.sweep import conclude
-from hotloop.lab import suite
-from hotloop.lab.cells import Cell, CellCache, sweep
 from hotloop.lab.measure.loop import Rounds
+from hotloop.lab.sweep import experiments
+from hotloop.lab.sweep.cells import Cell, CellCache, died, sweep
 from hotloop.report import markdown
 from hotloop.report.kinds.sweep import largest_part
 from hotloop.report.kinds.sweep import suite as sections
@@ -54,25 +54,25 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_project_has_its_own_suites_and_those_that_ship() -> None:
-    assert len(suite.find("mixed").suite.items) == 4
-    assert suite.find("quick").suite.items
+    assert len(experiments.find("mixed").suite.items) == 4
+    assert experiments.find("quick").suite.items
     with pytest.raises(InputError, match=r"did you mean mixed\? there are mixed, quick, worlds, farm"):
-        suite.find("mixt")
+        experiments.find("mixt")
 
 
 def test_a_projects_own_suite_comes_before_one_that_ships(here: Path) -> None:
     (here / "hotloop.toml").write_text('[suite.quick]\nitems = [{ target = "mine.py:make" }]\n')
-    assert suite.find("quick").suite.items[0].target.name == "mine.py:make"
-    assert suite.find("quick").folder == here
+    assert experiments.find("quick").suite.items[0].target.name == "mine.py:make"
+    assert experiments.find("quick").folder == here
 
 
 def test_what_ships_is_whole_and_names_presets_that_exist() -> None:
-    shipped = parse(suite.SHIPPED.read_text("utf-8"), suite.SHIPPED)
+    shipped = parse(experiments.SHIPPED.read_text("utf-8"), experiments.SHIPPED)
     assert set(shipped.suites) == {"quick", "worlds", "farm"}
     assert METRICS  # the same reader has the budgets
     for each in shipped.suites.values():
         for item in each.items:
-            cell = suite.cell_of(item, FEW)
+            cell = experiments.cell_of(item, FEW)
             assert Cell.from_json(cell.to_json()) == cell
             for target in (item.target, item.against):
                 if target is not None:
@@ -81,7 +81,7 @@ def test_what_ships_is_whole_and_names_presets_that_exist() -> None:
 
 def test_every_thing_to_do_is_an_experiment() -> None:
     for do in DO:
-        assert callable(getattr(suite, do))
+        assert callable(getattr(experiments, do))
 
 
 def test_a_malformed_suite_is_refused_with_line_and_key(
@@ -143,10 +143,10 @@ class Interrupted:
 
 
 def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
-    found = suite.find("mixed")
-    cells = [suite.cell_of(item, FEW) for item in found.suite.items]
-    failed = suite.died(cells[1], ExitReport(why="it was ended by SIGSEGV"), "boom")
-    told = suite.told(found, cells, sweep(cells, Interrupted(failed), CellCache(Path("shelf"))))
+    found = experiments.find("mixed")
+    cells = [experiments.cell_of(item, FEW) for item in found.suite.items]
+    failed = died(cells[1], ExitReport(why="it was ended by SIGSEGV"), "boom")
+    told = experiments.told(found, cells, sweep(cells, Interrupted(failed), CellCache(Path("shelf"))))
     assert told.interrupted
     assert told.code == ExitCode.FAULT
     assert (len(told.items), told.asked) == (1, 4)
@@ -176,9 +176,13 @@ def test_what_a_part_takes_beside_its_own_parts_can_be_the_largest() -> None:
 
 
 def test_another_target_or_another_plan_is_another_cell() -> None:
-    item = suite.find("quick").suite.items[0]
+    item = experiments.find("quick").suite.items[0]
     other = replace(item, target=Target("grid/toy", {"agents": 3}))
-    ids = {suite.cell_of(item, FEW).id, suite.cell_of(other, FEW).id, suite.cell_of(item, Rounds()).id}
+    ids = {
+        experiments.cell_of(item, FEW).id,
+        experiments.cell_of(other, FEW).id,
+        experiments.cell_of(item, Rounds()).id,
+    }
     assert len(ids) == 3
 
 

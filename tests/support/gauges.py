@@ -12,7 +12,7 @@ from hotloop.core.record import Record, Resources, stacks
 from hotloop.core.record.metadata import Instructions, Work
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.target import Target
-from hotloop.lab.gate.places import Place
+from hotloop.lab.gate.measure import Place
 
 ENV = "move = 100\nlook = 100\n"
 """Instructions, or ns, of each function."""

@@ -13,20 +13,20 @@ from hotloop.options.bench import BenchOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record import SuiteRan
-    from hotloop.lab.cells import CellResult
     from hotloop.lab.measure.loop import Rounds
+    from hotloop.lab.sweep.cells import CellResult
 
 
 def run(name: str, rounds: "Rounds", options: BenchOptions) -> int:
     """Do all that a suite asks for; returns the exit code of the gravest item."""
-    from hotloop.lab import suite as suites
-    from hotloop.lab.cells import FOLDER, shelf_of, sweep
+    from hotloop.lab.sweep import experiments
+    from hotloop.lab.sweep.cells import FOLDER, ProcessExecutor, shelf_of, sweep
 
     output = options.output
     if names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder for those of a suite")
-    found = suites.find(name)
-    cells = [suites.cell_of(item, rounds) for item in found.suite.items]
+    found = experiments.find(name)
+    cells = [experiments.cell_of(item, rounds) for item in found.suite.items]
     make_room(output)
 
     def tell(done: "CellResult") -> None:
@@ -35,12 +35,12 @@ def run(name: str, rounds: "Rounds", options: BenchOptions) -> int:
         elif done.record is None:
             remark(f"failed: {done.cell.target.words}: {done.refused}")
 
-    apart = suites.ProcessExecutor(found.folder)
+    apart = ProcessExecutor(found.folder)
     with sweeps.executor(options.on, cells, apart, timed=True) as (executor, machines):
         shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=options.resume, machines=machines)
         with bar(f"suite {name}") as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress, tell)
-    return report(suites.told(found, cells, swept), output, as_json=options.json)
+    return report(experiments.told(found, cells, swept), output, as_json=options.json)
 
 
 def report(ran: "SuiteRan", output: Path, *, as_json: bool) -> int:

@@ -13,8 +13,8 @@ from hotloop.core.errors import InputError, SetupError
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
-    from hotloop.lab.cells import Cell, CellCache, Executor
-    from hotloop.lab.scale.scale import Axes
+    from hotloop.lab.sweep.cells import Cell, CellCache, Executor
+    from hotloop.lab.sweep.scale import Axes
     from hotloop.report.charts import Panel
 
 ASK_S = 1_800  # A sweep that would take longer is begun only by who says so
@@ -36,7 +36,7 @@ def executor(
     if on is None:
         yield here, None
         return
-    from hotloop.lab.on_ray import on_ray
+    from hotloop.lab.sweep.on_ray import on_ray
 
     carry = Path.cwd() if any(cell.names_code for cell in cells) else None
     with on_ray(on, timed=timed, carry=carry, say=remark) as ray:
@@ -50,7 +50,7 @@ def side_by_side(executor: "Executor") -> "Executor":
     """The same for cells that nobody times."""
     from dataclasses import replace
 
-    from hotloop.lab.on_ray import OnRay
+    from hotloop.lab.sweep.on_ray import OnRay
 
     return replace(executor, timed=False) if isinstance(executor, OnRay) else executor
 
@@ -65,7 +65,7 @@ def swept(
     resume: bool,
 ) -> "Record":
     """Run an experiment of many cells with a bar, their records on a shelf."""
-    from hotloop.lab.cells import FOLDER, LocalExecutor, shelf_of
+    from hotloop.lab.sweep.cells import FOLDER, LocalExecutor, shelf_of
 
     with executor(on, cells, LocalExecutor(), timed=True) as (running, machines):
         shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)

@@ -25,7 +25,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import CommitContender, Say, resolve
 from hotloop.lab.compare.contenders import unlike_widths, unlikeness
 from hotloop.lab.compare.process import ProcessSide
-from hotloop.lab.gate.places import Checkouts
+from hotloop.lab.gate.measure import Checkouts
 from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput

@@ -15,9 +15,8 @@ from hotloop.envs.foreign.inside import attribute
 from hotloop.envs.foreign.outputs import everything
 from hotloop.envs.foreign.phases import Reported
 from hotloop.envs.native import FIRST, milestone_after, progress_line, say
-from hotloop.lab.validate.equal import Offers, Shown, check_sides_apart, closeness_of, first_of
+from hotloop.lab.validate.equal import Offers, Shown, check_sides_apart, closeness_of, first_of, put, taken
 from hotloop.lab.validate.shadow import comparisons_of
-from hotloop.lab.validate.streams import put, taken
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 

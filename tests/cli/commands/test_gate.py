@@ -9,7 +9,7 @@ from support.projects import Project
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import read
-from hotloop.lab.gate import gate, init, measure, places
+from hotloop.lab.gate import gate, init, measure
 
 Command = Callable[..., Any]
 
@@ -34,7 +34,7 @@ enforce = false
 
 @pytest.fixture(autouse=True)
 def gauges(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (gate, init, measure, places):
+    for module in (gate, init, measure):
         monkeypatch.setattr(module, "RemoteMeasurer", WrittenGauge)
     WrittenGauge.asked, WrittenGauge.layouts = [], []
 

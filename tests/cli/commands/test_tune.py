@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hotloop.judge import sweep as choosing
-from hotloop.lab.cells import Cell
-from hotloop.lab.tune import halving
+from hotloop.lab.sweep import tune
+from hotloop.lab.sweep.cells import Cell
 from hotloop.options import tune as declared
 
 Command = Callable[..., Any]
@@ -16,7 +16,7 @@ PRESENT = {"num_envs": "64"}
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halving, "TURN_NS", 1_000)
+    monkeypatch.setattr(tune, "TURN_NS", 1_000)
     monkeypatch.setattr(declared, "CONFIRM_S", 0.1)
 
 

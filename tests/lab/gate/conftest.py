@@ -4,13 +4,13 @@ import pytest
 from support.gauges import ENV, WrittenGauge
 from support.projects import Project
 
-from hotloop.lab.gate import gate, init, measure, places
+from hotloop.lab.gate import gate, init, measure
 
 
 @pytest.fixture
 def gauges(monkeypatch: pytest.MonkeyPatch) -> type[WrittenGauge]:
     """Have nothing measured: costs are read from the project."""
-    for module in (gate, init, measure, places):
+    for module in (gate, init, measure):
         monkeypatch.setattr(module, "RemoteMeasurer", WrittenGauge)
     WrittenGauge.asked, WrittenGauge.layouts = [], []
     return WrittenGauge

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.gate.bisect import BisectResult, Step, Verdict, search
+from hotloop.lab.gate.gate import BisectResult, Step, Verdict, search
 
 COMMITS = [f"c{number}" for number in range(1, 21)]
 

@@ -13,13 +13,13 @@ from hotloop.core.project import Budget, read
 from hotloop.core.record import write
 from hotloop.core.record.experiments import BudgetResult
 from hotloop.core.record.stacks import Stack
-from hotloop.lab.gate.bisect import bisect
 from hotloop.lab.gate.gate import (
     BY_OWN_TIME,
     PROBE,
     Profiles,
     Result,
     Row,
+    bisect,
     function_tables,
     own_files,
     run,
@@ -27,8 +27,7 @@ from hotloop.lab.gate.gate import (
     weaker,
     with_reasons,
 )
-from hotloop.lab.gate.measure import LOOKS, GateContext, against_of
-from hotloop.lab.gate.places import Checkouts
+from hotloop.lab.gate.measure import LOOKS, Checkouts, GateContext, against_of
 
 pytestmark = pytest.mark.usefixtures("gauges")
 

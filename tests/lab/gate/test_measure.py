@@ -16,8 +16,7 @@ from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ra
 from hotloop.core.record.experiments import BudgetResult
 from hotloop.lab.gate import measure
 from hotloop.lab.gate.gate import Row, run
-from hotloop.lab.gate.measure import GateContext, inside, printed
-from hotloop.lab.gate.places import Checkouts, Place
+from hotloop.lab.gate.measure import Checkouts, GateContext, Place, inside, printed
 from hotloop.lab.programs.launch import Program
 from hotloop.options.gate import GateOptions
 from hotloop.stats.summary import with_metrics

@@ -7,8 +7,7 @@ import pytest
 from hotloop.core.record.experiments import BudgetResult
 from hotloop.judge import judge
 from hotloop.lab.gate.init import planted, self_test
-from hotloop.lab.gate.measure import COUNTED
-from hotloop.lab.gate.places import Checkouts
+from hotloop.lab.gate.measure import COUNTED, Checkouts
 
 BY_COUNT = [case for case in planted() if case.metric == COUNTED]
 

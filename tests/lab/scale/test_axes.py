@@ -4,7 +4,7 @@ from hotloop.core import registry
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs.open import make
-from hotloop.lab.scale.scale import read
+from hotloop.lab.sweep.scale import read
 
 
 def axes(*words: str, name: str = "grid/toy", grid: str | None = None):

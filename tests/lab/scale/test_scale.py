@@ -14,10 +14,10 @@ from hotloop.core.record.experiments import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.sweep import share
-from hotloop.lab.cells import Cell, CellCache
 from hotloop.lab.measure import record, sides
-from hotloop.lab.scale import scale as lab
-from hotloop.lab.scale.scale import cells_of, forecast, read, scale
+from hotloop.lab.sweep import scale as lab
+from hotloop.lab.sweep.cells import Cell, CellCache
+from hotloop.lab.sweep.scale import cells_of, forecast, read, scale
 from hotloop.options.scale import ScaleOptions
 
 MAKE = f"{Path(sized_target.__file__)}:make"

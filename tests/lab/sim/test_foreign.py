@@ -9,7 +9,7 @@ from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.loop import Rounds
-from hotloop.lab.sim import foreign
+from hotloop.lab.sim import games
 from hotloop.lab.sim.sim import SimSettings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 def played(name: str, episodes: int = 6, *, player: str = "random", steps: int = 0, **keys: object) -> Record:
     asked = SimSettings(player=player, episodes=episodes, steps=steps)
-    return foreign.play(Target(name, keys), asked)[0]
+    return games.play(Target(name, keys), asked)[0]
 
 
 def test_a_masked_game_is_played_by_a_policy_that_asks_for_the_mask() -> None:
@@ -51,7 +51,7 @@ def test_an_endless_one_is_cut_off_and_that_is_said() -> None:
 
 def test_what_was_played_can_be_kept_and_played_again(tmp_path: Path) -> None:
     asked = SimSettings(player="random", episodes=3)
-    record, kept = foreign.play(Target("support.masked:make"), asked, keep=True)
+    record, kept = games.play(Target("support.masked:make"), asked, keep=True)
     tapes.write_played(tmp_path / "run.tape", *kept)
     again = played("support.masked:make", 3, player=f"tape:{tmp_path / 'run.tape'}")
     assert again.values["return_per_agent"] == record.values["return_per_agent"]

@@ -15,8 +15,7 @@ from hotloop.core.target import Target
 from hotloop.envs.callables import called_by
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.profile.profile import profile
-from hotloop.lab.sim import foreign
-from hotloop.lab.sim.games import counted_games, round_robin
+from hotloop.lab.sim.games import counted_games, play, round_robin
 from hotloop.lab.sim.seated import GameOver, Seated, as_game
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
 from hotloop.report import markdown
@@ -248,7 +247,7 @@ def test_a_file_that_names_a_player_is_asked_about_it() -> None:
 
 
 def played(target: Target, episodes: int = 24) -> Record:
-    return foreign.play(target, SimSettings(episodes=episodes))[0]
+    return play(target, SimSettings(episodes=episodes))[0]
 
 
 def test_sim_counts_whole_games_and_nothing_else() -> None:
@@ -274,10 +273,10 @@ def test_a_models_forward_and_select_are_apart() -> None:
 
 
 def test_pieces_of_a_sim_make_one_record() -> None:
-    from hotloop.lab import seeds
-    from hotloop.lab.cells import LocalExecutor
+    from hotloop.lab.sweep import experiments
+    from hotloop.lab.sweep.cells import LocalExecutor
 
-    record = seeds.sim(race(goal=4), SimSettings(episodes=40), LocalExecutor())
+    record = experiments.sim(race(goal=4), SimSettings(episodes=40), LocalExecutor())
     assert record.values["contest.won"] == (1.0,) * 40
     assert record.method.rounds == 40
 

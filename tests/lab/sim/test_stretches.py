@@ -2,7 +2,7 @@
 
 import pytest
 
-from hotloop.lab.sim.games import MOST, Stretches
+from hotloop.lab.sim.sim import MOST, Stretches
 
 
 @pytest.mark.parametrize("calls", [1, MOST - 1, MOST, 1_000, 12_345])

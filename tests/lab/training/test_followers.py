@@ -10,7 +10,7 @@ from support.cluster import two_raylets
 
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import SetupError
-from hotloop.lab.on_ray import Node
+from hotloop.lab.sweep.on_ray import Node
 from hotloop.lab.training.ranks import OtherRanks, RayRanks, address_seen_by
 from hotloop.train.ranks import Ranks
 

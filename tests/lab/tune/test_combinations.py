@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.lab.tune.combinations import is_same, read, sort, target_at
+from hotloop.lab.sweep.combinations import is_same, read, sort, target_at
 
 
 def test_names_of_other_trainers_are_understood() -> None:

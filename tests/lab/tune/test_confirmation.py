@@ -10,9 +10,8 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
 from hotloop.core.target import Target
-from hotloop.lab.cells import Cell, CellResult
-from hotloop.lab.tune.confirmation import confirm
-from hotloop.lab.tune.halving import Deadline
+from hotloop.lab.sweep.cells import Cell, CellResult
+from hotloop.lab.sweep.tune import Deadline, confirm
 from hotloop.options.tune import TuneOptions
 
 PRESENT, CHOSEN = Target("grid/toy", {"num_envs": "1"}), Target("grid/toy", {"num_envs": "2"})

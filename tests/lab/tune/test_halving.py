@@ -9,10 +9,10 @@ from hotloop.core.progress import silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
-from hotloop.lab.cells import LocalExecutor
-from hotloop.lab.scale.scale import Place
-from hotloop.lab.tune.combinations import name_of, read
-from hotloop.lab.tune.halving import RungRunner, halve, update_s
+from hotloop.lab.sweep.cells import LocalExecutor
+from hotloop.lab.sweep.combinations import name_of, read
+from hotloop.lab.sweep.scale import Place
+from hotloop.lab.sweep.tune import RungRunner, halve, update_s
 from hotloop.options.tune import TuneOptions
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]

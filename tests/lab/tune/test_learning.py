@@ -5,10 +5,10 @@ import pytest
 
 from hotloop.core.progress import Progress, silent
 from hotloop.core.target import Target
-from hotloop.lab.cells import LocalExecutor
+from hotloop.lab.sweep import tune as lab
+from hotloop.lab.sweep.cells import LocalExecutor
+from hotloop.lab.sweep.tune import Deadline
 from hotloop.lab.training.sides import TrainSide
-from hotloop.lab.tune import confirmation as lab
-from hotloop.lab.tune.halving import Deadline
 from hotloop.options.tune import TuneOptions
 
 

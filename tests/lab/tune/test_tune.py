@@ -8,10 +8,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.sweep import learning_check
-from hotloop.lab.tune import halving, programs
-from hotloop.lab.tune import tune as lab
-from hotloop.lab.tune.combinations import read
-from hotloop.lab.tune.tune import tune
+from hotloop.lab.sweep import combinations
+from hotloop.lab.sweep import tune as lab
+from hotloop.lab.sweep.combinations import read
 from hotloop.options.tune import TuneOptions
 from hotloop.report.kinds.tune import tune as sections
 
@@ -29,12 +28,12 @@ def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch
 def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() -> None:
     words = ["num_envs=4", "train.num_steps=8", "num_minibatches=2,4"]
     with pytest.raises(InputError, match=r"present settings, grid/guard num_envs=4 .* cannot be run: .*4096"):
-        tune(read(Target.typed("grid/guard", words)), TuneOptions(target=""))
+        lab.tune(read(Target.typed("grid/guard", words)), TuneOptions(target=""))
 
 
 def test_a_search_among_envs_ends_with_a_confirmed_line_to_paste() -> None:
     axes = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,16"]))
-    record = tune(axes, TuneOptions(target="", rounds=6, confirm=0.2))
+    record = lab.tune(axes, TuneOptions(target="", rounds=6, confirm=0.2))
     found = record.tuning
     assert found is not None
     assert found.winner == {"num_envs": "16"}
@@ -60,8 +59,8 @@ def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
 
     monkeypatch.setattr(lab, "confirm", stopped)
     monkeypatch.setattr(lab, "learn", learning)
-    monkeypatch.setattr(halving, "TURN_NS", 1_000)
-    record = tune(
+    monkeypatch.setattr(lab, "TURN_NS", 1_000)
+    record = lab.tune(
         read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), TuneOptions(target="", rounds=1)
     )
     assert (record.partial, record.exit_code) == (True, 130)
@@ -73,8 +72,8 @@ def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
 def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "confirm", lambda *_: None)
     monkeypatch.setattr(lab, "learn", lambda *_: learning_check(100, [5.0] * 6, [1.0] * 6))
-    monkeypatch.setattr(halving, "TURN_NS", 1_000)
-    record = tune(
+    monkeypatch.setattr(lab, "TURN_NS", 1_000)
+    record = lab.tune(
         read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), TuneOptions(target="", rounds=1)
     )
     assert record.exit_code == 3
@@ -88,7 +87,7 @@ def test_the_search_leaves_the_confirmation_its_time_and_of_programs_half() -> N
     envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
     asked = TuneOptions(target="", confirm=1, minutes=100 / 60)
     assert lab.reserved_s(envs, asked) == 2
-    assert lab.reserved_s(programs.read(["python", "x.py", "--n", "{1,2}"]), asked) == 50
+    assert lab.reserved_s(combinations.read_program(["python", "x.py", "--n", "{1,2}"]), asked) == 50
 
 
 def test_the_present_settings_of_a_program_are_its_own_defaults() -> None:
@@ -98,6 +97,6 @@ def test_the_present_settings_of_a_program_are_its_own_defaults() -> None:
         ("python x.py {1,2} -m {3,4}", "python x.py 1"),
         ("python x.py --n 1 2 --fast", "python x.py --fast"),
     ):
-        axes = programs.read(words.split())
-        assert programs.program_of(axes.present).name == present
-    assert programs.program_of(programs.read(["x", "{1,2}"], "y 3").present).name == "y 3"
+        axes = combinations.read_program(words.split())
+        assert combinations.program_of(axes.present).name == present
+    assert combinations.program_of(combinations.read_program(["x", "{1,2}"], "y 3").present).name == "y 3"

@@ -68,10 +68,8 @@ def listed(budgets: "Sequence[Budget]") -> int:
 
 def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options: GateOptions) -> int:
     """Measure, explain, bisect; keep and tell."""
-    from hotloop.lab.gate.bisect import refuse_changes
-    from hotloop.lab.gate.gate import Profiles, run, weaker, with_reasons
-    from hotloop.lab.gate.measure import GateContext
-    from hotloop.lab.gate.places import Checkouts
+    from hotloop.lab.gate.gate import Profiles, refuse_changes, run, weaker, with_reasons
+    from hotloop.lab.gate.measure import Checkouts, GateContext
 
     profiles = Profiles(folder=folder / "profiles")
     with Checkouts(Path.cwd(), build=options.build, say=remark) as places:
@@ -107,7 +105,7 @@ def kept_row(row: "Row", folder: Path) -> "Row":
 
 def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sections":
     """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
-    from hotloop.lab.gate.bisect import bisect
+    from hotloop.lab.gate.gate import bisect
     from hotloop.report.kinds.gate import bisected as sections
     from hotloop.report.section import Note
 

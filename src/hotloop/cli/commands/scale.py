@@ -10,7 +10,7 @@ from hotloop.options.scale import ScaleOptions
 
 def scale(options: ScaleOptions) -> int:
     """Measure every size, keep and show the record; returns its exit code."""
-    from hotloop.lab.scale import scale as lab
+    from hotloop.lab.sweep import scale as lab
 
     target = Target.typed(options.target, options.words)
     axes = lab.read(reporting(target, options.phases, options.time), options.grid)

@@ -110,16 +110,16 @@ def keep_frames(tape: Path) -> int:
 
 def sim_on(target: Target, asked: "SimSettings", options: SimOptions) -> int:
     """Play the episodes in pieces, each with a seed of its own, wherever there is room."""
-    from hotloop.lab import seeds
-    from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import LocalExecutor, shelf_of
+    from hotloop.lab.sweep import experiments
+    from hotloop.lab.sweep.cells import FOLDER as SHELVES
+    from hotloop.lab.sweep.cells import LocalExecutor, shelf_of
 
     make_room(options.output)
-    cells = seeds.sims_of(target, asked)
+    cells = experiments.sims_of(target, asked)
     with sweeps.executor(options.on, cells, LocalExecutor(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "sim", cells, resume=options.resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
-            played = seeds.sim(target, asked, executor, shelf, progress)
+            played = experiments.sim(target, asked, executor, shelf, progress)
     return report(kept_in(options.output, played), as_json=options.json)
 
 
@@ -138,12 +138,12 @@ def rate_players(target: Target, options: SimOptions) -> int:
 def sim_theirs(target: Target, asked: "SimSettings", options: SimOptions) -> int:
     """Play somebody else's environment."""
     from hotloop.envs.tapes import write_played
-    from hotloop.lab.sim import foreign
+    from hotloop.lab.sim import games
 
     tape = options.record
     make_room(options.output)
     with bar(target.name) as progress, stdout_kept_clean():
-        played, kept = foreign.play(target, asked, progress, keep=tape is not None)
+        played, kept = games.play(target, asked, progress, keep=tape is not None)
     if tape is not None and kept is not None:
         write_played(tape, *kept)
     return report(kept_in(options.output, played), as_json=options.json)

@@ -32,17 +32,17 @@ def soak(options: SoakOptions) -> int:
 
 def soak_on(on: str, target: Target, options: SoakOptions) -> "Record":
     """Soak on another machine, which nothing else of ours is timed on meanwhile."""
-    from hotloop.lab import seeds
-    from hotloop.lab.cells import Cell, LocalExecutor, sweep
+    from hotloop.lab.sweep import experiments
+    from hotloop.lab.sweep.cells import Cell, LocalExecutor, sweep
 
-    cell = Cell(target=target, experiment=seeds.SOAK, asked={"options": options.to_plain()})
+    cell = Cell(target=target, experiment=experiments.SOAK, asked={"options": options.to_plain()})
     with (
         sweeps.executor(on, [cell], LocalExecutor(), timed=True) as (executor, _),
         bar(target.name) as progress,
     ):
         swept = sweep([cell], executor, None, progress)
     if not swept.records:
-        raise KeyboardInterrupt if swept.interrupted else seeds.refusal(swept.refused)
+        raise KeyboardInterrupt if swept.interrupted else experiments.refusal(swept.refused)
     return swept.records[0][1]
 
 

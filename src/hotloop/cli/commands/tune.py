@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget
     from hotloop.core.record import Record
     from hotloop.core.record.experiments import Tuning
-    from hotloop.lab.scale.scale import Axes
-    from hotloop.lab.tune.programs import ProgramAxes
+    from hotloop.lab.sweep.combinations import ProgramAxes
+    from hotloop.lab.sweep.scale import Axes
 
 
 AnyOptions = TypeVar("AnyOptions", TuneOptions, TuneProgramOptions)
@@ -28,9 +28,9 @@ AnyOptions = TypeVar("AnyOptions", TuneOptions, TuneProgramOptions)
 
 def tune(options: TuneOptions) -> int:
     """Search the combinations, keep and show the record and the floor; returns its exit code."""
-    from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.combinations import read
-    from hotloop.lab.tune.halving import RungRunner
+    from hotloop.lab.sweep import tune as lab
+    from hotloop.lab.sweep.combinations import read
+    from hotloop.lab.sweep.tune import RungRunner
 
     axes = read(reporting(Target.typed(options.target, options.words), options.phases, options.time))
     check_floor(options.write_floor, axes)
@@ -59,13 +59,12 @@ def tune(options: TuneOptions) -> int:
 
 def announced(axes: "Axes", options: AnyOptions) -> AnyOptions:
     """Say how long it takes, and at most, before it begins; the same with that bound."""
-    from hotloop.lab.tune import confirmation
-    from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.combinations import checked_present
+    from hotloop.lab.sweep import tune as lab
+    from hotloop.lab.sweep.combinations import checked_present
 
     with stdout_kept_clean():
         seconds = lab.forecast(axes, options)
-        learning_s = confirmation.announced(checked_present(axes), options)
+        learning_s = lab.announced(checked_present(axes), options)
     longest = lab.LONGEST * seconds if options.at_most_s is None else options.at_most_s
     then = f"; then the learning check, about {sweeps.duration(learning_s)}" if learning_s else ""
     expected = seconds if options.at_most_s is None else min(seconds, options.at_most_s)
@@ -141,16 +140,16 @@ def typed(value: object) -> object:
 def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     """Search the settings of a program, keep and show the record and the floor; returns its exit code."""
     from hotloop.lab.programs.metrics import parse
-    from hotloop.lab.tune import programs
-    from hotloop.lab.tune import tune as lab
-    from hotloop.lab.tune.halving import RungRunner
+    from hotloop.lab.sweep import combinations
+    from hotloop.lab.sweep import tune as lab
+    from hotloop.lab.sweep.tune import RungRunner
 
-    axes = programs.read(program_of(words).words, options.present)
+    axes = combinations.read_program(program_of(words).words, options.present)
     metric_of(options)  # refused before anything is run
     if options.learning_metric is not None:
         parse(options.learning_metric, less_is_better=False)
     check_name(options.write_floor)
-    options = replace(options, rounds=options.rounds or programs.rounds_of(len(axes.places)))
+    options = replace(options, rounds=options.rounds or combinations.rounds_of(len(axes.places)))
     make_room(options.output)
     say_settings(axes, words)
     options = announced(axes, options)
@@ -171,8 +170,8 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
 
 def say_settings(axes: "ProgramAxes", words: "Sequence[str]") -> None:
     """Say what the program is compared with, and values that were read from several words."""
-    from hotloop.lab.tune.programs import is_expanded
-    from hotloop.lab.tune.programs import program_of as command_of
+    from hotloop.lab.sweep.combinations import is_expanded
+    from hotloop.lab.sweep.combinations import program_of as command_of
 
     if is_expanded(words):
         remark(f"the shell expanded the braces: {axes.words}; quote them as in '{{8,32}}' to be sure")
@@ -192,8 +191,8 @@ def budget_of(name: str, axes: "ProgramAxes", found: "Tuning", options: TuneProg
     """The floor of the winner as a budget, held by what the search was judged by."""
     from hotloop.core.project import PROGRAM, Budget
     from hotloop.judge.gate import rounded
-    from hotloop.lab.tune.programs import metric_of as parsed
-    from hotloop.lab.tune.programs import program_of as command_of
+    from hotloop.lab.sweep.combinations import metric_of as parsed
+    from hotloop.lab.sweep.combinations import program_of as command_of
 
     metric = parsed(options.metric, less_is_better=options.less_is_better)
     kind = "printed_less" if options.less_is_better else "printed"

@@ -66,9 +66,9 @@ def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
 
 def over_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
     """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
-    from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import LocalExecutor, shelf_of, sweep
-    from hotloop.lab.seeds import refusal, validations_of
+    from hotloop.lab.sweep.cells import FOLDER as SHELVES
+    from hotloop.lab.sweep.cells import LocalExecutor, shelf_of, sweep
+    from hotloop.lab.sweep.experiments import refusal, validations_of
 
     output = options.output
     if names_file(output):
@@ -107,7 +107,7 @@ def witnessed(target: Target, record: "Record", options: ValidateOptions) -> "Re
 
 def tell_distributions(matches: "dict[str, Match]", options: ValidateOptions, *, as_list: bool) -> int:
     """Compare the distributions of the targets, one after another."""
-    from hotloop.lab.validate.statistical.statistical import validate as compared
+    from hotloop.lab.validate.distributions import validate as compared
     from hotloop.report.kinds.validate import statistical as sections
     from hotloop.report.terminal import draw
 

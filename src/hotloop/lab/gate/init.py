@@ -20,8 +20,7 @@ from hotloop.core.target import Target
 from hotloop.judge.gate import estimate, rounded
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import run
-from hotloop.lab.gate.measure import COUNTED, SPEEDS, GateContext
-from hotloop.lab.gate.places import Checkouts, RemoteMeasurer, branch_of
+from hotloop.lab.gate.measure import COUNTED, SPEEDS, Checkouts, GateContext, RemoteMeasurer, branch_of
 from hotloop.options.gate import GateOptions
 
 GITHUB = Path(".github/workflows/hotloop-gate.yml")

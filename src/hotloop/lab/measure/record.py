@@ -26,8 +26,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import RandomPlay
-from hotloop.lab.validate.equal import field_hashes
-from hotloop.lab.validate.streams import put, taken
+from hotloop.lab.validate.equal import field_hashes, put, taken
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import with_metrics

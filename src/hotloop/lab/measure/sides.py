@@ -13,8 +13,7 @@ from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock, collect_rest, repea
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Actions, Play, play_of
-from hotloop.lab.validate.equal import field_hashes, is_ignored
-from hotloop.lab.validate.streams import Streams
+from hotloop.lab.validate.equal import Streams, field_hashes, is_ignored
 
 
 def calls_for(env_steps: int, subject: Subject) -> int:

@@ -1,29 +1,60 @@
 """What the games of two seats came to: wins by seat, lengths, games per second, and where the time went."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from statistics import fmean
+from typing import Any
 
-from hotloop.core.clock import now_ns
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core import spans
+from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, ELO, ENV_STEPS_PER_S, GAMES_PER_S, PAIR, SPLIT, Record
-from hotloop.core.record.profile import WALL, Finding, Phase, Table
+from hotloop.core.record import (
+    CONTEST,
+    CPU_SHARE,
+    ELO,
+    ENV_STEPS_PER_S,
+    EPISODES_PER_S,
+    GAMES_PER_S,
+    PAIR,
+    RETURN_OF,
+    SPLIT,
+    Record,
+    Resources,
+)
+from hotloop.core.record.profile import WALL, Finding, Phase, Table, describe_times
 from hotloop.core.registry import find
+from hotloop.core.spans import peak_rss_bytes
 from hotloop.core.target import Target
 from hotloop.envs.foreign.inside import ENV_RESET, ENV_STEP, OBSERVE
+from hotloop.envs.foreign.single import SeveralSubject
+from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import Rounds, Tally, until_interrupted
-from hotloop.lab.measure.policy import FORWARD
+from hotloop.lab.measure.policy import FORWARD, RANDOM, acting
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.target import open_subject
-from hotloop.lab.sim.seated import INFERENCE, KEYS, GameOver, Seated, SeatedBatch, as_game, games_of
+from hotloop.lab.measure.target import check_player, open_subject
+from hotloop.lab.profile.tree import LOOP, loop_times
+from hotloop.lab.sim.seated import (
+    INFERENCE,
+    KEYS,
+    GameOver,
+    Seated,
+    SeatedBatch,
+    as_game,
+    games_of,
+    is_seated,
+)
+from hotloop.lab.sim.sim import SimSettings, Stretches, episode_notices
 from hotloop.stats.elo import rate
 from hotloop.stats.summary import with_metrics
 
@@ -116,50 +147,6 @@ def is_outermost(path: str, names: Sequence[str]) -> bool:
     return last in names and not any(part in names for part in above)
 
 
-MOST = 40  # Stretches that are kept; then two become one, so that 20 of them or more are left
-
-
-class Stretches:
-    """The times of a run's calls, added up over stretches that grow with the run."""
-
-    def __init__(self) -> None:
-        self._calls = 1  # Of a stretch
-        # Calls since the last whole stretch, and what they took
-        self._open = self._open_ns = self._open_cpu_ns = 0
-        self._ns: list[int] = []
-        self._cpu_ns: list[int] = []
-
-    def add(self, ns: int, cpu_ns: int) -> None:
-        """Take in one more call: its wall time, and the CPU time of the process."""
-        self._open += 1
-        self._open_ns += ns
-        self._open_cpu_ns += cpu_ns
-        if self._open < self._calls:
-            return
-        self._ns.append(self._open_ns)
-        self._cpu_ns.append(self._open_cpu_ns)
-        self._open = self._open_ns = self._open_cpu_ns = 0
-        if len(self._ns) == MOST:
-            self._ns, self._cpu_ns = in_twos(self._ns), in_twos(self._cpu_ns)
-            self._calls *= 2
-
-    @property
-    def cpu_shares(self) -> Sequence[float]:
-        """Return CPU time over wall time of each stretch."""
-        return [cpu_ns / max(ns, 1) for cpu_ns, ns in zip(self._cpu_ns, self._ns, strict=True)]
-
-    def speeds(self, events: float, calls: int) -> Sequence[float]:
-        """Return the events per second of each stretch, if so many events came of so many calls."""
-        if not events or not calls:
-            return ()
-        return [self._calls * events / calls * 1e9 / max(ns, 1) for ns in self._ns]
-
-
-def in_twos(values: Sequence[int]) -> list[int]:
-    """Return the sums of every two neighbors."""
-    return [early + late for early, late in zip(values[::2], values[1::2], strict=True)]
-
-
 LONGEST = 100_000  # Steps of all envs after which a pair whose games do not end is refused
 
 
@@ -188,20 +175,20 @@ def round_robin(target: Target, players: Sequence[str], progress: Progress = sil
             progress((done + 1) * games, len(pairs) * games)
     if found is None or not found.scores:
         raise KeyboardInterrupt
-    return judge(record(found, players, len(pairs)))
+    return judge(record_of_pairs(found, players, len(pairs)))
 
 
 def play_pair(table: Seated, pair: tuple[str, str], games: int, found: Robin) -> None:
     """Play the games of one pair, and add them to what is known."""
     work, begin = Tally(lambda: table.counters), now_ns()
-    scores = play(table, games)
+    scores = scores_of(table, games)
     found.wall_ns += now_ns() - begin
     work.note()
     found.counters.update(work.gained)
     found.scores[pair] = scores
 
 
-def record(found: Robin, players: Sequence[str], pairs: int) -> Record:
+def record_of_pairs(found: Robin, players: Sequence[str], pairs: int) -> Record:
     """Return the record of the pairs that were played; each of them has its scores, game by game."""
     played, env_steps = sum(map(len, found.scores.values())), found.counters["env_steps"]
     policy, iterations = f"round robin of {', '.join(players)}", env_steps // max(played, 1)
@@ -245,7 +232,7 @@ def open_pair(target: Target, pair: tuple[str, str]) -> Seated:
     return table
 
 
-def play(table: Seated, games: int) -> list[float]:
+def scores_of(table: Seated, games: int) -> list[float]:
     """Play so many games from the seed; returns the hero's score of each."""
     table.reset()
     table.keep_games()
@@ -278,3 +265,285 @@ def standings(scores: dict[tuple[str, str], list[float]]) -> Table:
     return Table(
         title="Elo", columns=("player", "elo", "low", "high", "score_share", "games"), rows=tuple(rows)
     )
+
+
+ENDLESS_STEPS = 100_000  # An episode that is longer is cut off, unless somebody says when
+SPLIT_NS = 2_000_000_000  # What games may take that are played again to split their time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One episode that is over."""
+
+    length: int
+    returns: NDArray[np.float64]  # By agent
+    cut: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class EpisodesState:
+    """What is known so far."""
+
+    work: Tally
+    episodes: list[Played] = field(default_factory=list)
+    actions: list[Any] = field(default_factory=list)  # What was played, where it is kept
+    wall_ns: int = 0
+    calls: int = 0
+    stretches: Stretches = field(default_factory=Stretches)
+    cpu_ns: int = 0
+    partial: bool = True
+
+
+class Scores:
+    """The age and the returns of the episode that each env is in."""
+
+    def __init__(self, subject: Subject, limit: int) -> None:
+        self._subject, self._limit = subject, limit
+        envs = subject.spec.num_envs
+        self._ages = np.zeros(envs, np.int64)
+        self._returns: NDArray[np.float64] | None = None
+        self._over = np.zeros(envs, np.bool_)  # Envs that are only begun anew in the next call
+
+    def step(self, actions: Any) -> list[Played]:
+        """Step, and tell the episodes that ended."""
+        subject, begun = self._subject, self._subject.resets
+        subject.step(actions)
+        earned, alive = rewards_of(subject), ~self._over
+        if self._returns is None:
+            self._returns = np.zeros(earned.shape)
+        self._ages += alive
+        self._returns += earned * alive[:, None]
+        over = ended(subject, begun)
+        self._over = over & alive if subject.autoreset == NEXT_STEP else np.zeros_like(over)
+        cut = ~over & (self._ages >= self._limit)
+        told = [
+            self._played(env, cut=bool(cut[env])) for env in np.flatnonzero((over & alive) | cut).tolist()
+        ]
+        if cut.any():
+            subject.reset_some(np.flatnonzero(cut).tolist())
+        return told
+
+    def _played(self, env: int, *, cut: bool) -> Played:
+        assert self._returns is not None
+        played = Played(length=int(self._ages[env]), returns=self._returns[env].copy(), cut=cut)
+        self._ages[env] = 0
+        self._returns[env] = 0
+        return played
+
+
+def ended(subject: Subject, resets_before: int) -> NDArray[np.bool_]:
+    """Envs whose episode is over with the last call."""
+    if subject.spec.num_envs == 1:
+        return np.array([subject.resets > resets_before])
+    shown, envs = subject.everything(), subject.spec.num_envs
+    over: NDArray[np.bool_] = np.zeros(envs, np.bool_)
+    for name in ("terminals", "truncations"):
+        over |= np.asarray(shown[name], np.bool_).reshape(envs, -1).all(axis=1)
+    return over
+
+
+def rewards_of(subject: Subject) -> NDArray[np.float64]:
+    """What every agent of every env was given by the last call, [num_envs, agents]."""
+    own = getattr(subject, "rewards_now", None)  # turns give rewards to others than whose turn it is
+    if own is not None:
+        return np.asarray(own, np.float64).reshape(1, -1)
+    shown, envs = subject.everything(), subject.spec.num_envs
+    rows = [each for name, each in shown.items() if name.partition(".")[0] == "rewards"]
+    return np.concatenate([np.asarray(each, np.float64).reshape(envs, -1) for each in rows], axis=1)
+
+
+def play(
+    target: Target, asked: SimSettings, progress: Progress = silent, *, keep: bool = False
+) -> tuple[Record, Any]:
+    """Play episodes of a target; returns the record, and what was played as a tape's actions if asked to."""
+    if is_seated(target):
+        return play_games(target, asked, progress, keep=keep), None
+    with closing(open_subject(target, profile=False)) as subject:
+        if isinstance(subject, SeveralSubject):
+            raise InputError("sim plays one env of this kind: leave out num_envs=")
+        check_player(subject, asked.player)
+        recorder = Recorder("sim", subject.spec)
+        subject.reset()
+        found = EpisodesState(work=Tally(lambda: subject.counters))
+        with until_interrupted(found):
+            play_all(subject, asked, found, progress, keep=keep)
+        found.work.note()
+        tape = (subject, found.actions) if keep else None
+        return judge(record(subject, asked, recorder, found)), tape
+
+
+def play_all(
+    subject: Subject, asked: SimSettings, found: EpisodesState, progress: Progress, *, keep: bool
+) -> None:
+    scores, actions = Scores(subject, asked.steps or ENDLESS_STEPS), acting(asked.player, subject)
+    while len(found.episodes) < asked.episodes:
+        start, used = now_ns(), cpu_ns()
+        chosen = next(actions)
+        over = scores.step(chosen)
+        took = now_ns() - start
+        found.wall_ns += took
+        found.calls += 1
+        found.stretches.add(took, cpu_ns() - used)
+        if keep:
+            found.actions.append(chosen)
+        found.episodes += over
+        progress(min(len(found.episodes), asked.episodes), asked.episodes)
+    del found.episodes[asked.episodes :]
+
+
+def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: bool) -> Record:
+    """Play whole games of two seats, then some of them again with their time split."""
+    if keep or asked.player != RANDOM:
+        raise InputError("hero= and villain= play by themselves: leave out player= and --record")
+    with closing(open_subject(as_game(target), profile=False)) as subject:
+        assert isinstance(subject, Seated), "it names its players"
+        recorder = Recorder("sim", subject.spec)
+        found = EpisodesState(work=Tally(lambda: subject.counters))
+        with until_interrupted(found):
+            play_whole_games(subject, asked, found, progress)
+        found.work.note()
+        parts = {} if found.partial else split_again(as_game(target), asked, found.wall_ns)
+        return judge(record_of_games(subject, asked, recorder, found, parts))
+
+
+def play_whole_games(subject: Seated, asked: SimSettings, found: EpisodesState, progress: Progress) -> None:
+    """Play a warm-up game, then every game from the seed; no step is made that belongs to no counted game."""
+    limit = asked.steps or ENDLESS_STEPS
+    subject.reset()
+    play_one(subject, limit)
+    subject.reset()
+    subject.keep_games()
+    found.work.begin()
+    while found.calls < asked.episodes:
+        begin, used = now_ns(), cpu_ns()
+        if not play_one(subject, limit):
+            raise InputError(
+                f"a game of {subject.spec.name} did not end in {limit:,} steps: give steps=N for longer ones"
+            )
+        took, used = now_ns() - begin, cpu_ns() - used
+        found.stretches.add(took, used)
+        found.wall_ns, found.cpu_ns, found.calls = found.wall_ns + took, found.cpu_ns + used, found.calls + 1
+        progress(found.calls, asked.episodes)
+
+
+def play_one(subject: Seated, limit: int) -> bool:
+    """Play one game to its end; returns whether it ended within so many steps."""
+    begun = subject.resets
+    for _ in range(limit):
+        subject.step(None)
+        if subject.resets != begun:
+            return True
+    return False
+
+
+def split_again(target: Target, asked: SimSettings, wall_ns: int) -> dict[str, tuple[float, ...]]:
+    """Play games again under the instrument; returns the parts of the wall time, by their shares there."""
+    with closing(open_subject(target, profile=True)) as subject:
+        assert isinstance(subject, Seated), "it names its players"
+        subject.reset()
+        play_one(subject, ENDLESS_STEPS)
+        subject.reset()
+        begin = now_ns()
+        spans.enable()
+        try:
+            for _ in range(asked.episodes):
+                play_one_timed(subject)
+                if now_ns() - begin > SPLIT_NS:
+                    break
+            took_ns = now_ns() - begin
+        finally:
+            spans.disable()
+        parts = split_of(describe_times(loop_times(subject, spans.tree(), took_ns, 1, {})), subject)
+    return {name: (ns * wall_ns / took_ns,) for name, (ns,) in parts.items()}
+
+
+@spans.span(LOOP)
+def play_one_timed(subject: Seated) -> None:
+    play_one(subject, ENDLESS_STEPS)
+
+
+def record_of_games(
+    subject: Seated,
+    asked: SimSettings,
+    recorder: Recorder,
+    found: EpisodesState,
+    parts: Mapping[str, Sequence[float]],
+) -> Record:
+    """Return the record of games that were played one after another."""
+    games, env_steps = counted_games(subject)[: found.calls], found.work.gained["env_steps"]
+    seconds = max(found.wall_ns, 1) / 1e9
+    rates: dict[str, Sequence[float]] = {}
+    if games:
+        rates = {
+            **throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained),
+            EPISODES_PER_S: [len(games) / seconds],
+            f"{CONTEST}games_per_s": [len(games) / seconds],
+            f"{CONTEST}decisions_per_s": [sum(game.length for game in games) / seconds],
+            GAMES_PER_S: found.stretches.speeds(len(games), found.calls),
+            CPU_SHARE: found.stretches.cpu_shares,
+        }
+    iterations = env_steps // max(len(games), 1)
+    return recorder.record(
+        method=describe_method(
+            subject.spec,
+            rounds=len(games),
+            iterations=iterations,
+            policy=subject.policy,
+            warmup=iterations,
+            headline=GAMES_PER_S,
+        ),
+        counters=found.work.gained,
+        values={**values_of(games), **rates, **parts, "wall_ns": [float(found.wall_ns)]},
+        notices=episode_notices(
+            [each.cut for each in found.episodes],
+            asked.episodes,
+            asked.steps or ENDLESS_STEPS,
+            partial=found.partial,
+        ),
+        partial=found.partial,
+        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
+    )
+
+
+def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: EpisodesState) -> Record:
+    env_steps, played = found.work.gained["env_steps"], found.episodes
+    speeds = throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
+    if found.wall_ns and played:
+        speeds[EPISODES_PER_S] = [len(played) * 1e9 / found.wall_ns]
+    return recorder.record(
+        method=describe_method(
+            subject.spec,
+            rounds=len(played),
+            iterations=env_steps // max(len(played), 1),
+            policy=asked.player,
+            headline=GAMES_PER_S,
+        ),
+        counters=found.work.gained,
+        values={
+            "return_per_agent": [float(each.returns.mean()) for each in played],
+            "episode_length": [float(each.length) for each in played],
+            **returns_by_agent(subject, played),
+            **speeds,
+            GAMES_PER_S: found.stretches.speeds(len(played), found.calls),
+            CPU_SHARE: found.stretches.cpu_shares,
+            "wall_ns": [float(found.wall_ns)],
+        },
+        notices=episode_notices(
+            [each.cut for each in found.episodes],
+            asked.episodes,
+            asked.steps or ENDLESS_STEPS,
+            partial=found.partial,
+        ),
+        partial=found.partial,
+    )
+
+
+def returns_by_agent(subject: Subject, played: Sequence[Played]) -> dict[str, list[float]]:
+    """Of agents that have names, what each came to."""
+    names = list(getattr(getattr(subject, "env", None), "possible_agents", ()))
+    if not played or len(names) != len(played[0].returns):
+        return {}
+    return {
+        f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
+        for agent, name in enumerate(names)
+    }

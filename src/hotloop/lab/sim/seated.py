@@ -33,7 +33,7 @@ from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, checkpoint_of, is_trained, load
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.validate.streams import States, put, taken
+from hotloop.lab.validate.equal import States, put, taken
 
 
 class Player(Protocol):

@@ -27,7 +27,7 @@ from hotloop.core.process.worker import start
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs.batch import Batch
-from hotloop.lab.on_ray import OnRay, on_ray
+from hotloop.lab.sweep.on_ray import OnRay, on_ray
 from hotloop.lab.training.settings import RunSettings
 from hotloop.train.settings import AUTO, HERE
 from hotloop.train.windows import WindowEpisodes, windows_of

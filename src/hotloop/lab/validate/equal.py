@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import random
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +20,11 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import acting
-from hotloop.lab.validate.streams import Streams
+
+FOREIGN = "foreign"
 
 Place = tuple[int, ...]
+States = tuple[Any, Any, Any]  # Of `random`, of NumPy, and of torch; None if torch is not loaded
 
 USUAL_TOLERANCE = 1e-6
 
@@ -195,6 +199,64 @@ def reach_of(box_ns: int, equal_steps: int | None) -> Reach:
     if equal_steps is None:
         return Reach(box_ns=box_ns)
     return Reach(box_ns=box_ns, needed=equal_steps, episodes=False, most_ns=None)
+
+
+def begun(seed: int) -> States:
+    """Return what the streams are from a seed on; they stay as they are."""
+    now = taken()
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - theirs
+    if (generator := torch_generator()) is not None:
+        generator.manual_seed(seed)
+    begin = taken()
+    put(now)
+    return begin
+
+
+def taken() -> States:
+    generator = torch_generator()
+    of_torch = None if generator is None else generator.get_state()
+    return random.getstate(), np.random.get_state(legacy=False), of_torch  # noqa: NPY002 - theirs
+
+
+def put(states: States) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002 - theirs
+    if states[2] is not None:
+        torch_generator().set_state(states[2])
+
+
+def torch_generator() -> Any:
+    """Return torch's own generator on the host; None if torch is not loaded."""
+    return getattr(sys.modules.get("torch"), "default_generator", None)
+
+
+class Streams:
+    """The global random numbers as each side would find them if it were alone; ours draw from none of them.
+
+    A simulator that draws from `random`, `numpy.random` or torch themselves has its own generators when it
+    runs alone. All begin with what is there now, or a seed.
+    """
+
+    def __init__(self, sides: Sequence[Subject], seed: int | None = None) -> None:
+        begin = taken() if seed is None else begun(seed)
+        self._of = {
+            id(side): begin
+            for side in sides
+            if side.spec.impl == FOREIGN and not getattr(side, "keeps_random_numbers", False)
+        }
+
+    @contextmanager
+    def of(self, side: Subject) -> Iterator[None]:
+        """Let one side draw from its own; ours draw from none of them."""
+        if id(side) not in self._of:
+            yield
+            return
+        put(self._of[id(side)])
+        try:
+            yield
+        finally:
+            self._of[id(side)] = taken()
 
 
 def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
@@ -546,27 +608,6 @@ def row_hash(rows: Sequence[NDArray[Any]], env: int) -> int:
     for array in rows:
         total.update(array[min(env, len(array) - 1)].tobytes())
     return int.from_bytes(total.digest(), "big")
-
-
-def check_alike(reference: Subject, candidate: Subject) -> None:
-    """Refuse sides that cannot play one tape: other spaces, agents or actions, another way to begin anew."""
-    one, other = reference.spec, candidate.spec
-    if one.agents != other.agents:
-        raise unlike_sides("agents", one.agents, other.agents)
-    for what, ours, theirs in zip(
-        ("an observation space", "an action space"), reference.spaces, candidate.spaces, strict=True
-    ):
-        if ours is not None and theirs is not None and ours != theirs:
-            raise unlike_sides(what, ours, theirs)
-    if reference.autoreset != candidate.autoreset:
-        raise unlike_autoreset(reference, candidate)
-
-
-def unlike_autoreset(reference: Subject, candidate: Subject) -> InputError:
-    return InputError(
-        f"the sides have different autoreset conventions: {reference.spec.name} begins the next episode "
-        f"{reference.autoreset!r}, {candidate.spec.name} {candidate.autoreset!r}; make them alike"
-    )
 
 
 def unlike_sides(what: str, ours: object, theirs: object) -> InputError:

@@ -22,8 +22,7 @@ from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject, WholeNumbers
 from hotloop.lab.measure.policy import RANDOM, RandomPlay, acting
 from hotloop.lab.measure.target import open_with_players
-from hotloop.lab.validate.equal import EXACT, Closeness, unlike_autoreset
-from hotloop.lab.validate.streams import FOREIGN
+from hotloop.lab.validate.equal import EXACT, FOREIGN, Closeness, unlike_sides
 
 TWIN, CUDA = "reference", "cuda"
 FEW, MANY = 8, 64  # Envs played beside a slow reference, and beside a quick one
@@ -349,3 +348,24 @@ def closeness_between(a: Subject, b: Subject, closeness: Closeness = EXACT) -> C
     returns in 64.
     """
     return closeness if form_of(a) == form_of(b) else replace(closeness, narrows=True)
+
+
+def check_alike(reference: Subject, candidate: Subject) -> None:
+    """Refuse sides that cannot play one tape: other spaces, agents or actions, another way to begin anew."""
+    one, other = reference.spec, candidate.spec
+    if one.agents != other.agents:
+        raise unlike_sides("agents", one.agents, other.agents)
+    for what, ours, theirs in zip(
+        ("an observation space", "an action space"), reference.spaces, candidate.spaces, strict=True
+    ):
+        if ours is not None and theirs is not None and ours != theirs:
+            raise unlike_sides(what, ours, theirs)
+    if reference.autoreset != candidate.autoreset:
+        raise unlike_autoreset(reference, candidate)
+
+
+def unlike_autoreset(reference: Subject, candidate: Subject) -> InputError:
+    return InputError(
+        f"the sides have different autoreset conventions: {reference.spec.name} begins the next episode "
+        f"{reference.autoreset!r}, {candidate.spec.name} {candidate.autoreset!r}; make them alike"
+    )

@@ -39,7 +39,7 @@ from hotloop.lab.validate.equal import (
     Given,
     Offers,
     Shown,
-    check_alike,
+    Streams,
     check_shown,
     cut,
     first_of,
@@ -47,8 +47,7 @@ from hotloop.lab.validate.equal import (
     shown,
     snapshot,
 )
-from hotloop.lab.validate.match import closeness_between
-from hotloop.lab.validate.streams import Streams
+from hotloop.lab.validate.match import check_alike, closeness_between
 
 # After so many the tape begins anew from both sides' saved states, where they can be saved
 KEPT_CALLS = 20_000

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hotloop.core.files import write_new
 from hotloop.core.process import lifeline
-from hotloop.lab.cells import Cell, done
+from hotloop.lab.sweep.cells import Cell, done
 
 
 def main() -> None:

@@ -17,10 +17,19 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import Statistical
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
+from hotloop.lab.validate.distributions import KINDS, NEEDED, pairs_of, validate
+from hotloop.lab.validate.features import (
+    BY_ACTION,
+    BY_STATE,
+    COARSE,
+    ENVS,
+    Cellar,
+    Lens,
+    RandomSeat,
+    open_side,
+    play,
+)
 from hotloop.lab.validate.match import Match
-from hotloop.lab.validate.statistical.features import BY_ACTION, BY_STATE, COARSE, Cellar, Lens
-from hotloop.lab.validate.statistical.pairs import ENVS, RandomSeat, open_side, play
-from hotloop.lab.validate.statistical.statistical import KINDS, NEEDED, pairs_of, validate
 from hotloop.options.validate import ValidateOptions
 from hotloop.report.kinds.validate import statistical
 from hotloop.report.terminal import draw

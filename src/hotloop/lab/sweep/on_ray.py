@@ -21,8 +21,7 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.machine import code, machine, need, state
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.lab.cells import PARTS, Cell, CellResult, done
-from hotloop.lab.suite import ProcessExecutor
+from hotloop.lab.sweep.cells import PARTS, Cell, CellResult, ProcessExecutor, done
 
 TRIES = 3  # Attempts per cell; a cell that keeps killing its worker is then refused
 DIGITS = 9  # Of a number of cores that are read: no machine has as many

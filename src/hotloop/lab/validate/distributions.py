@@ -19,19 +19,16 @@ from hotloop.core.record.comparison import Contrast, Group, Statistical
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.record import Recorder, describe_method
-from hotloop.lab.validate.match import CUDA, TWIN, Match, rivals
-from hotloop.lab.validate.statistical.features import (
+from hotloop.lab.validate.features import (
     BY_ACTION,
     BY_STATE,
+    ENVS,
     LENGTH,
     OBSERVATIONS,
     RETURN,
     REWARDS,
     Columns,
     Lens,
-)
-from hotloop.lab.validate.statistical.pairs import (
-    ENVS,
     PlayerSeat,
     RandomSeat,
     Rows,
@@ -40,6 +37,7 @@ from hotloop.lab.validate.statistical.pairs import (
     play,
     trained,
 )
+from hotloop.lab.validate.match import CUDA, TWIN, Match, rivals
 from hotloop.options.validate import SMOKE, SOAK, TRANSFER_STEPS, ValidateOptions
 from hotloop.stats.contrasts import ONE_FALSE_IN, Contrasts, contrasts
 

@@ -6,6 +6,7 @@ there; a shelf keeps them, and is asked before anything is run again.
 """
 
 import json
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -18,6 +19,7 @@ from hotloop.core.files import save
 from hotloop.core.machine import code, machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process.lifeline import anchored
+from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, file_name, read
 from hotloop.core.record.metadata import own_commit
@@ -28,6 +30,7 @@ from hotloop.stats.summary import with_metrics
 OURS = "hotloop.lab."  # Experiments are functions of this package: nobody's file says what else is called
 PARTS = 1_000  # Of a cell, as progress counts it
 FOLDER = Path("artifacts/sweeps")  # Where the shelves of sweeps are unless somebody says otherwise
+WORKER = ("-P", "-m", "hotloop.lab.workers.cell")
 
 
 class Experiment(Protocol):
@@ -126,6 +129,66 @@ def offset_progress(progress: Progress, index: int, count: int) -> Progress:
         progress(index * PARTS + min(PARTS, PARTS * at // max(total, 1)), count * PARTS)
 
     return moved
+
+
+class ProcessExecutor:
+    """Runs cells one after another, each in a process of its own that may die without harm to the others."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
+        for index, cell in enumerate(cells):
+            moved = offset_progress(progress, index, len(cells))
+            with tempfile.TemporaryDirectory(prefix="hotloop-") as place:
+                done = self.one(cell, Path(place), moved)
+            moved(1, 1)
+            yield done
+
+    def one(self, cell: Cell, place: Path, progress: Progress) -> CellResult:
+        heard, result = ProgressListener(progress), place / "done.json"
+        words = [*WORKER, cell.to_json(), str(result), str(self.folder)]
+        ended = Supervisor(cell.target.name, words, Limits(step_s=STEP_S), heard).run()
+        if not result.exists():
+            if ended.interrupted:
+                raise KeyboardInterrupt
+            return died(cell, ended, heard.printed_last)
+        plain = json.loads(result.read_text(encoding="utf-8"))
+        if plain["refused"]:
+            return refused(cell, plain["refused"], ExitCode(plain["code"]))
+        done = CellResult(cell=cell, record=read(place / "record.json"))
+        if done.record is not None and done.record.partial and not ended.interrupted:
+            return refused(cell, f"{cell.target.name} interrupted itself", ExitCode.USAGE)
+        return done
+
+
+class ProgressListener:
+    """Moves the progress by what a process says of it, and keeps the last line of what is printed there."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self.printed_last = progress, ""
+
+    def said(self, stream: str, text: str) -> None:
+        """Nothing is said but how far it is."""
+
+    def printed(self, text: str) -> None:
+        self.printed_last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        self._progress(done, total)
+
+
+def died(cell: Cell, ended: ExitReport, last: str) -> CellResult:
+    """An item that did not live to say what became of it: somebody's code ended it, or a fault of ours."""
+    why = ended.why or "it ended without a word"
+    if cell.target.is_foreign:
+        return refused(cell, why, ExitCode.USAGE)
+    return refused(cell, f"{why}: {last}".removesuffix(": "), ExitCode.FAULT)
+
+
+def refused(cell: Cell, why: str, code: ExitCode) -> CellResult:
+    line = "".join(each if each.isprintable() else "?" for each in " ".join(why.split()))
+    return CellResult(cell=cell, record=None, refused=line, code=code)
 
 
 class CellCache:

@@ -1,15 +1,19 @@
-"""One experiment over many seeds, as cells: validation, simulation and soaks that another machine can run.
+"""Experiments that run as cells: the items of a suite, each in a process of its own, and one over many seeds.
 
-What is played is decided by the seeds alone, so that the same cells come to the same wherever they run.
+An item that fails or dies does not stop the others. Records are cached, so that a suite goes on after Ctrl-C.
+What is played follows from the seeds alone: the same cells give the same records wherever they run.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from hotloop.core import project
 from hotloop.core.clock import now_ns, utc_now
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown
 from hotloop.core.progress import Progress, silent
+from hotloop.core.project import Item, Suite
 from hotloop.core.record import (
     CONTEST,
     CPU_SHARE,
@@ -19,22 +23,117 @@ from hotloop.core.record import (
     OUTCOME,
     REASON,
     SPLIT,
+    Ran,
     Record,
+    SuiteRan,
     run_id,
 )
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
+from hotloop.lab import bench as benching
 from hotloop.lab import soak as soaks
-from hotloop.lab.cells import Cell, CellCache, CellResult, Executor, run_again, sweep
+from hotloop.lab.compare import compare as comparing
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import TAPE
-from hotloop.lab.sim import foreign
+from hotloop.lab.profile.profile import Asked, look
+from hotloop.lab.sim import games
 from hotloop.lab.sim import sim as sims
+from hotloop.lab.sweep import scale as scaling
+from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, Executor, Swept, run_again, sweep
 from hotloop.lab.validate import validate as validating
 from hotloop.lab.validate.match import match_of, rivals
+from hotloop.options.scale import ScaleOptions
 from hotloop.options.soak import SoakOptions
 from hotloop.options.validate import ValidateOptions
 from hotloop.stats.summary import with_metrics
+
+SHIPPED = Path(__file__).with_name("suites.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedSuite:
+    """A suite, and where its targets are opened from."""
+
+    suite: Suite
+    folder: Path
+
+
+def find(name: str, here: Path | None = None) -> LocatedSuite:
+    """A suite of the project around a folder, or one of those that ship; InputError with the nearest name."""
+    folder = (here or Path.cwd()).resolve()
+    path = project.find_file(folder)
+    own = project.read(path) if path else None
+    shipped = project.read(SHIPPED)
+    if own and name in own.suites:
+        return LocatedSuite(suite=own.suites[name], folder=own.folder)
+    if name in shipped.suites:
+        return LocatedSuite(suite=shipped.suites[name], folder=folder)
+    known = [*(own.suites if own else ()), *shipped.suites]
+    raise unknown("suite", name, known, f"there are {', '.join(known)}; {project.NAME} may have others")
+
+
+def bench(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """How fast it is."""
+    return benching.bench(target, Rounds(**asked), progress)
+
+
+def instructions(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """How fast it is, and the instructions of an env-step."""
+    return benching.bench(target, Rounds(**asked), progress, extras=benching.Extras(instructions=True))
+
+
+def profile(target: Target, progress: Progress = silent) -> Record:
+    """Where its time goes."""
+    return look(Asked(target=target), progress=progress)
+
+
+def scale(target: Target, progress: Progress = silent) -> Record:
+    """How its cost grows along the keys that have several values."""
+    return scaling.scale(scaling.read(target), ScaleOptions(target=target.name), progress)
+
+
+def compare(target: Target, progress: Progress = silent, *, against: str) -> Record:
+    """Whether it is faster than another, which is side A."""
+    sides = [TargetContender(each) for each in (Target.parse(against), target)]
+    return comparing.compare(sides[0], sides[1], comparing.Asked(), progress)
+
+
+def cell_of(item: Item, rounds: Rounds) -> Cell:
+    """What is to be done, as another process can do it."""
+    asked: dict[str, Any] = asdict(rounds) if item.do in ("bench", "instructions") else {}
+    if item.against is not None:
+        asked = {"against": item.against.words}
+    return Cell(target=item.target, experiment=f"{__name__}:{item.do}", asked=asked)
+
+
+def told(found: LocatedSuite, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
+    """What the items came to, in the order of the suite."""
+    done = {each.cell.id: each for each in swept.done}
+    items = []
+    for item, cell in zip(found.suite.items, cells, strict=True):
+        if cell.id not in done:
+            continue
+        result = done[cell.id]
+        ran = Ran(
+            do=item.do,
+            target=item.target.words,
+            against=item.against.words if item.against else None,
+            record=result.record,
+            refused=result.refused,
+            code=result.code if result.record is None else ExitCode(result.record.exit_code),
+            kept=result.kept,
+        )
+        items.append(ran)
+    return SuiteRan(
+        name=found.suite.name,
+        created=utc_now().isoformat(timespec="seconds"),
+        items=tuple(items),
+        asked=len(cells),
+        interrupted=swept.interrupted,
+    )
+
 
 SEED = 42  # The first, where none is given
 PIECE, MOST_PIECES = 64, 256  # Episodes of a cell at least, and cells at most
@@ -92,7 +191,7 @@ def sim_one(target: Target, progress: Progress = silent, **asked: Any) -> Record
     """Play the episodes of one piece."""
     settings = sims.SimSettings(**asked)
     if target.is_foreign:
-        return foreign.play(target, settings, progress)[0]
+        return games.play(target, settings, progress)[0]
     return sims.sim(sims.open_game(target, settings), progress)
 
 
@@ -122,7 +221,7 @@ def refusal(refused: Sequence[CellResult]) -> HotloopError:
 
 def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
     """One record of all pieces: episodes one after another, counts added, speeds over the whole time."""
-    from hotloop.lab.scale.scale import added
+    from hotloop.lab.sweep.scale import added
 
     now, first, work = utc_now(), pieces[0], added(pieces)
     names = dict.fromkeys(name for piece in pieces for name in piece.values)

@@ -1,13 +1,9 @@
-"""Programs with settings: a command whose words have several values, searched like any other target.
-
-    python train.py --num-envs {8,32} --workers {1,2} --seed {seed}
-
-A target whose name begins with `-- ` is such a command; `{seed}` stands where its seed goes.
-"""
+"""Combinations of settings: read as others name them, sorted by whether they can be run."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean, median
@@ -17,16 +13,154 @@ from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import PROGRAM
 from hotloop.core.record import Record
-from hotloop.core.record.experiments import RSS
+from hotloop.core.record.experiments import RSS, Refused
+from hotloop.core.record.metadata import Described
 from hotloop.core.target import Target
+from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.loop import Plan
-from hotloop.lab.programs import bench as programs
-from hotloop.lab.programs import compare
+from hotloop.lab.measure.target import open_subject
+from hotloop.lab.programs import bench as program_bench
+from hotloop.lab.programs import compare as program_compare
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric, last_number, parse
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
-from hotloop.lab.scale.scale import Axes, Place, check_values
+from hotloop.lab.sweep import scale as reading
+from hotloop.lab.sweep.scale import Axes, Place, check_values
+from hotloop.lab.training.settings import (
+    MINIBATCH_SIZE,
+    MINIBATCHES,
+    PREFIX,
+    is_training,
+    with_minibatch_size,
+)
+from hotloop.lab.training.settings import read as read_training
+from hotloop.lab.training.sides import spec_of, untimed
 from hotloop.options.bench import BenchProgramOptions
+
+KIND = "tune"
+
+# What other trainers call it, to what it is called here
+ALIASES = {
+    "num_workers": "threads",
+    "n_envs": "num_envs",
+    "rollout_steps": "train.num_steps",
+    "n_steps": "train.num_steps",
+    "batch_size": "train.minibatch_size",
+    "n_epochs": "train.update_epochs",
+}
+
+# The second is what a training of foreign envs calls them
+WORKERS, FOREIGN_WORKERS = "num_workers", "workers"
+
+
+def read(target: Target) -> Axes:
+    """The axes under our own names, num_minibatches become sizes."""
+    named = {own_name(target, key): value for key, value in target.keys.items()}
+    if len(named) < len(target.keys):
+        raise InputError("a key is given under two names: give it once")
+    found = reading.read(replace(target, keys=named), kind=KIND)
+    return replace(found, places=tuple(with_size(found.target, place) for place in found.places))
+
+
+def own_name(target: Target, key: str) -> str:
+    """Our name of a key that others call something else; a parameter of the env's maker keeps its name."""
+    if key not in ALIASES or not target.is_foreign:
+        return ALIASES.get(key, key)
+    own = () if target.name.partition(":")[0] in INSTALLED else parameters(target)
+    if key in own:
+        return key
+    if key == WORKERS and ALIASES[key] not in own:
+        training = is_training(target) or any(
+            ALIASES.get(each, each).startswith(PREFIX) for each in target.keys
+        )
+        if training or MINIBATCHES in target.keys:
+            return FOREIGN_WORKERS
+        raise InputError(
+            f"{key}= does not fit {target.name}: Hotloop has one worker for each env with vector=async; "
+            f"compare vector=sync,async, or name a parameter of {target.name}"
+        )
+    return ALIASES[key]
+
+
+def with_size(target: Target, place: Place) -> Place:
+    """The place with a size of minibatches, where their number was given."""
+    asked = {**target.keys, **place.keys}
+    if MINIBATCHES not in asked:
+        return place
+    keys = {key: value for key, value in place.keys.items() if key != MINIBATCHES}
+    sized = with_minibatch_size(Target(target.name, asked))
+    return replace(place, keys={**keys, MINIBATCH_SIZE: sized.keys[MINIBATCH_SIZE]})
+
+
+def target_at(axes: Axes, place: Place) -> Target:
+    found = axes.target_at(place)
+    found.keys.pop(MINIBATCHES, None)
+    return found
+
+
+def name_of(place: Place) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in place.at.items())
+
+
+def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
+    """The places that can be run, and the others with the reason; refuses a search where none can."""
+    runs, skipped = list[Place](), list[Refused]()
+    for place in axes.places:
+        try:
+            check_place(target_at(axes, place))
+            runs.append(place)
+        except InputError as error:
+            skipped.append(Refused(at=place.at, why=str(error)))
+    if not runs:
+        raise InputError(f"none of the {len(skipped)} combinations can be run: {skipped[0].why}")
+    return runs, skipped
+
+
+def check_place(target: Target) -> None:
+    if is_training(target):
+        read_training(target)
+    elif not (target.is_foreign or is_program(target)):
+        open_subject(target, profile=False).close()
+
+
+def present_of(axes: Axes) -> Target:
+    """The settings that stand now: what is given with one value, and what nobody gave as it is usually."""
+    if isinstance(axes, ProgramAxes):
+        return axes.present
+    keys = {key: value for key, value in axes.target.keys.items() if key != MINIBATCHES}
+    training = any(axis.startswith(PREFIX) or axis == MINIBATCHES for axis in axes.values)
+    if training and not any(key.startswith(PREFIX) for key in keys):
+        keys[f"{PREFIX}timing"] = "off"  # it is a training, and nothing about it is given
+    return replace(axes.target, keys=keys)
+
+
+def checked_present(axes: Axes) -> Target:
+    """The present settings; refused before anything is measured where they cannot be run beside a winner."""
+    present = present_of(axes)
+    try:
+        check_place(present)
+    except InputError as error:
+        raise InputError(
+            f"the present settings, {present.words}, cannot be run: {error}; the winner takes turns with "
+            "them, so give a key of theirs that fits"
+        ) from None
+    return present
+
+
+def is_same(one: Target, other: Target) -> bool:
+    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    if one == other or one.is_foreign or is_program(one):
+        return one == other
+    mine, theirs = described_as(one), described_as(other)
+    return (mine.params, mine.variant) == (theirs.params, theirs.variant)
+
+
+def described_as(target: Target) -> Described:
+    if is_training(target):
+        return spec_of(untimed(read_training(target))).described
+    with closing(open_subject(target, profile=False)) as subject:
+        return subject.spec.described
+
 
 VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")  # The values of a setting, as a shell would have them
 
@@ -81,7 +215,7 @@ def program_of(target: Target, seed: int = USUAL_SEED) -> Program:
     return Program(tuple(word.replace(SEED, str(seed)) for word in words))
 
 
-def read(words: Sequence[str], present: str | None = None) -> ProgramAxes:
+def read_program(words: Sequence[str], present: str | None = None) -> ProgramAxes:
     """Read a command's settings; `present` is the command as it is run now, by default without them."""
     marked = list(words) if any(map(VALUES.search, words)) else unexpanded(words)
     slots = tuple(slot_of(marked, at) for at, word in enumerate(marked) if VALUES.search(word))
@@ -209,7 +343,9 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     options = BenchProgramOptions(rounds=asked["rounds"], warmup=0)
     with Launcher() as launcher:
-        found = programs.measure_once(ProgramSide(program_of(target), launcher, metric), options, progress)
+        found = program_bench.measure_once(
+            ProgramSide(program_of(target), launcher, metric), options, progress
+        )
     more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
     return replace(found, values={**found.values, **more})
 
@@ -229,7 +365,7 @@ def confirm_one(target: Target, present: Target, progress: Progress, **asked: An
     """A command against the present one, in turns."""
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     sides = [program_of(each) for each in (present, target)]
-    return compare.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
+    return program_compare.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
 
 
 def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:

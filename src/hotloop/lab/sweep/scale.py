@@ -40,7 +40,6 @@ from hotloop.envs.spec import BatchSettings
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.sweep import conclude
-from hotloop.lab.cells import Cell, CellCache, CellResult, Executor, LocalExecutor, run_again, sweep
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
@@ -49,6 +48,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, describe_valid
 from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
 from hotloop.lab.measure.target import open_subject
+from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, Executor, LocalExecutor, run_again, sweep
 from hotloop.lab.training import settings as training
 from hotloop.options.scale import ScaleOptions
 

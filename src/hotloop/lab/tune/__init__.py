@@ -1,1 +1,0 @@
-"""Tune: the search for the fastest settings by halving, its confirmation, and what they still learn."""

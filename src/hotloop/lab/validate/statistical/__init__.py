@@ -1,1 +1,0 @@
-"""Validation where bytes cannot be equal: pairs of episodes, their numbers, policy transfer."""
