@@ -23,7 +23,7 @@ from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
-from hotloop.worlds.farm.log.database import Database
+from hotloop.worlds.farm.log import Database
 
 AGENTS = 100
 WAYS: dict[str, dict[str, Any]] = {

@@ -41,13 +41,11 @@ def worlds() -> dict[str, World]:
 
 
 def components(world: str) -> dict[str, World]:
-    """Every file of a world's folder `components` that declares a `component`, by its target's name."""
+    """Return what a world's folder `components` declares as its `components`, by name."""
     folder = f"{WORLDS}.{world}"
     if COMPONENTS not in modules(folder, packages=True):
         return {}
-    names = modules(f"{folder}.{COMPONENTS}", packages=False)
-    declared = (import_module(f"{folder}.{COMPONENTS}.{name}").component for name in names)
-    return {part.name: part for part in declared}
+    return {part.name: part for part in import_module(f"{folder}.{COMPONENTS}").components}
 
 
 def contests() -> list[str]:

@@ -16,7 +16,7 @@ SMALL = {"num_envs": 2, "agents": 20, "radius": 2}
 NATIVE = ("farm/index", "farm/perception", "farm/resources", "farm/decision")
 
 
-def test_a_component_is_a_file_that_the_registry_finds() -> None:
+def test_the_registry_finds_every_component_that_a_world_declares() -> None:
     assert sorted(registry.components("farm")) == sorted((*NATIVE, "farm/log"))
     assert registry.components("grid") == {}
     assert all(part.part_of == "farm" for part in registry.components("farm").values())

@@ -1,10 +1,8 @@
 """The farm world: an ecology of agents in continuous space, which gather, fight, breed and starve."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 from tempfile import gettempdir
-from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
@@ -293,7 +291,7 @@ def run_log(parameters: Parameters, run: Run) -> RunLog | None:
     """What writes a run down, where that is asked for."""
     if not parameters.log:
         return None
-    from hotloop.worlds.farm.log.recorder import FarmLog
+    from hotloop.worlds.farm.log import FarmLog
 
     return FarmLog(parameters, run)
 
@@ -373,26 +371,3 @@ world = World(
         "steady": ("attack", "gather", "share", "move", "failed.full", "regrowth"),
     },
 )
-
-
-def alone(
-    name: str,
-    *,
-    usual: Mapping[str, object],
-    more: Callable[[Any], Plan] = lambda _: {},
-    **declared: Any,
-) -> World:
-    """A component: a part of the farm as a small world of its own, of a population that is held.
-
-    `usual` are its parameters beside that, `more` what its plan has beyond the farm's, and `declared` what it
-    says of itself.
-    """
-    shared = {"layout": layout, "counters": COUNTERS, "players": world.players, "episode": world.episode}
-    return World(
-        name=f"{world.name}/{name}",
-        part_of=world.name,
-        presets={"usual": {"held": True, **usual}},
-        plan=lambda chosen: {**plan(chosen), "component": name, **more(chosen)},
-        kept_by=world.kept_by,
-        **{"parameters": Parameters, "log": run_log, **shared, **declared},
-    )

@@ -21,9 +21,9 @@ from hotloop.core.errors import InputError
 from hotloop.envs.batch import OrderError
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.open import logged
-from hotloop.worlds.farm.log import database
-from hotloop.worlds.farm.log.recorder import Background, LogError
-from hotloop.worlds.farm.log.rows import VERSION
+from hotloop.worlds.farm import log
+from hotloop.worlds.farm.log import Background, LogError
+from hotloop.worlds.farm.log.rows import VERSION, Stretch
 
 SMALL: dict[str, Any] = {"num_envs": 1, "perception": False}
 
@@ -88,7 +88,7 @@ def test_a_log_that_cannot_be_copied_from_memory_is_trouble_and_leaves_nothing(
     batch = hotloop.make("farm/dev", log=str(tmp_path / "run.db"), **SMALL, **keys)
     batch.reset()
     batch.step(batch.choose("random"))
-    monkeypatch.setattr(database.sqlite3, "connect", on_a_full_disk)
+    monkeypatch.setattr(log.sqlite3, "connect", on_a_full_disk)
     if trouble == "stop":
         with pytest.raises(LogError, match="disk is full"):
             batch.close()
@@ -120,35 +120,36 @@ def test_a_fault_of_the_writing_thread_is_raised_and_nobody_waits_for_it(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(database.Database, "write", broken)
+    monkeypatch.setattr(log.Database, "write", broken)
     with pytest.raises(ZeroDivisionError, match="planted"):
         play(tmp_path / "run.db", 400, log_buffer=1, log_queue=1, **SMALL)
 
 
 def test_a_full_queue_makes_the_run_wait_and_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, may_write, written = threading.Event(), threading.Event(), list[int]()
+    taken, may_write, written = threading.Event(), threading.Event(), list[Stretch]()
+    one, two, three = (Stretch(steps=(), ended=((steps, "cut off", 0),)) for steps in (1, 2, 3))
 
-    def write(item: int) -> None:
+    def write(item: Stretch) -> None:
         taken.set()
         may_write.wait()
         written.append(item)
 
-    writer = Background[int](write, 1)
+    writer = Background(write, 1)
     put = writer._queue.put
 
-    def put_and_let_write(item: int | None, block: bool = True) -> None:
+    def put_and_let_write(item: Stretch | None, block: bool = True) -> None:
         if block:
             may_write.set()
         put(item, block)
 
-    writer.put(1)
+    writer.put(one)
     taken.wait()
-    writer.put(2)
+    writer.put(two)
     monkeypatch.setattr(writer._queue, "put", put_and_let_write)
-    writer.put(3)
+    writer.put(three)
     writer.drain()
     writer.close()
-    assert written == [1, 2, 3]
+    assert written == [one, two, three]
     assert writer.waits == 1
     assert writer.wait_ns > 0
 
@@ -199,7 +200,7 @@ def test_a_run_with_a_log_is_played_from_its_beginning(tmp_path: Path) -> None:
 
 ENDLESS = """
 import os, sys, hotloop
-from hotloop.worlds.farm.log.database import Database
+from hotloop.worlds.farm.log import Database
 
 insert, left = Database._insert, int(sys.argv[3])
 

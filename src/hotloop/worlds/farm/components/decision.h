@@ -1,4 +1,4 @@
-// decision.h - nothing happens: what is left is who decides. Must agree with decision.py.
+// decision.h - nothing happens: what is left is who decides. Must agree with __init__.py.
 #pragma once
 
 #include "farm/farm.h"

@@ -1,4 +1,4 @@
-// index.h - the index alone: agents go about, it is built, and everybody asks. Must agree with index.py.
+// index.h - the index alone: agents go about, it is built, and everybody asks. Must agree with __init__.py.
 #pragma once
 
 #include "farm/farm.h"

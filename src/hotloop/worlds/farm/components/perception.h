@@ -1,4 +1,4 @@
-// perception.h - what agents see alone, layer by layer or at once. Must agree with perception.py.
+// perception.h - what agents see alone, layer by layer or at once. Must agree with __init__.py.
 #pragma once
 
 #include "farm/farm.h"

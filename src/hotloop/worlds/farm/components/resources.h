@@ -1,4 +1,4 @@
-// resources.h - what grows alone: it is gathered, regrows and is seen. Must agree with resources.py.
+// resources.h - what grows alone: it is gathered, regrows and is seen. Must agree with __init__.py.
 #pragma once
 
 #include "farm/farm.h"
