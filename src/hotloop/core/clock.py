@@ -3,24 +3,12 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 now_ns = time.perf_counter_ns  # Nanoseconds of a clock that only goes forward; only differences mean anything
 
 cpu_ns = time.process_time_ns  # Nanoseconds of CPU time that all threads of this process have used
 
-# Where Linux tells what a thread was on a core for, and what it waited for one.
-QUEUED = Path("/proc/thread-self/schedstat")
-
 thread_ns = time.thread_time_ns  # Nanoseconds of CPU time that the calling thread has used
-
-
-def queued_ns() -> int:
-    """Nanoseconds that the calling thread has waited for a core; 0 where the system does not tell."""
-    try:
-        return int(QUEUED.read_bytes().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 def utc_now() -> datetime:
@@ -31,7 +19,7 @@ def utc_now() -> datetime:
 def epoch_ns(tries: int = 20) -> int:
     """What the calendar said, in ns since 1970, when the steady clock was zero; good to a few microseconds.
 
-    For events that somebody else dated. The calendar is read between two readings of the steady clock, and
+    For events that another program dated. The calendar is read between two readings of the steady clock, and
     the try whose two are closest counts.
     """
     found = []

@@ -46,37 +46,36 @@ PATIENCE_S = 20
 def machine(root: Path = ROOT) -> "Machine":
     """The `machine` part of a record; what cannot be found out here is None or empty."""
     hardware = describe_hardware(root)
-    facts = {"fingerprint": fingerprint(hardware), **hardware, **describe_moment(root)}
-    return cast("Machine", facts)
+    cpu, ticks = root / "sys/devices/system", cpu_ticks(root)
+    all_ticks = sum(ticks)
+    moment: dict[str, Any] = {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "usable_cores": usable_cores(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "governor": read_text(cpu / "cpu/cpu0/cpufreq/scaling_governor"),
+        "steal_share": ticks[7] / all_ticks if len(ticks) == 8 and all_ticks else None,
+        "clocksource": read_text(cpu / "clocksource/clocksource0/current_clocksource"),
+    }
+    return cast("Machine", {"fingerprint": fingerprint(hardware), **hardware, **moment})
 
 
 def describe_hardware(root: Path) -> dict[str, Any]:
     """What the machine is: the same under any load, at any time and after a reboot."""
     import psutil
 
-    cpuinfo = read_cpuinfo(root)
+    processor, _, _ = (read_text(root / "proc/cpuinfo") or "").partition("\n\n")
+    pairs = (line.partition(":") for line in processor.splitlines())
+    cpuinfo = {key.strip(): value.strip() for key, _, value in pairs}
+    features = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()  # of x86, of ARM
     return {
         "cpu": cpuinfo.get("model name") or platform.processor() or platform.machine(),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
-        "isa": isa(cpuinfo),
+        "isa": [name for name in ISA if name in features],
         "gpu": gpu(),
         "limits": container_limits(root),
-    }
-
-
-def describe_moment(root: Path) -> dict[str, Any]:
-    """The software under the measured code, and what the machine was doing."""
-    cpu = root / "sys/devices/system"
-    return {
-        "kernel": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "usable_cores": usable_cores(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "governor": read_text(cpu / "cpu/cpu0/cpufreq/scaling_governor"),
-        "steal_share": steal_share(root),
-        "clocksource": read_text(cpu / "clocksource/clocksource0/current_clocksource"),
     }
 
 
@@ -100,29 +99,9 @@ def read_text(path: Path) -> str | None:
         return None
 
 
-def read_cpuinfo(root: Path) -> dict[str, str]:
-    """The fields of the first processor in /proc/cpuinfo; empty on systems without it."""
-    first = (read_text(root / "proc/cpuinfo") or "").partition("\n\n")[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def isa(cpuinfo: dict[str, str]) -> list[str]:
-    """The known instruction sets this processor has; x86 calls them flags, ARM features."""
-    has = set((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split())
-    return [name for name in ISA if name in has]
-
-
 def usable_cores() -> int | None:
     """The cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-def steal_share(root: Path) -> float | None:
-    """The share of time since boot that the hypervisor gave to others."""
-    ticks = cpu_ticks(root)
-    total = sum(ticks)
-    return ticks[7] / total if len(ticks) == 8 and total else None
 
 
 def stolen_ticks(root: Path = ROOT) -> int | None:
@@ -139,10 +118,19 @@ def cpu_ticks(root: Path) -> list[int]:
 
 def container_limits(root: Path) -> "Limits":
     """CPUs and bytes this process may use; None where nothing limits them."""
-    cpus = [
-        quota for folder in group_folders(root, "cpu") for quota in (*cpu_max(folder), *cfs_quota(folder))
-    ]
-    memory = [size for folder in group_folders(root, "memory") for size in memory_limit(folder)]
+    cpus, memory = list[float](), list[int]()
+    for folder in group_folders(root, "cpu"):
+        for line in read_lines(folder / "cpu.max"):  # version 2 has one file
+            quota, period = line.split()
+            if quota != "max":
+                cpus.append(int(quota) / int(period))
+        # Version 1 has two, with a quota of -1 for no limit.
+        quotas, periods = read_lines(folder / "cpu.cfs_quota_us"), read_lines(folder / "cpu.cfs_period_us")
+        cpus += [int(each) / int(per) for each, per in zip(quotas, periods, strict=False) if int(each) > 0]
+    for folder in group_folders(root, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            sizes = [int(line) for line in read_lines(folder / name) if line != "max"]
+            memory += [size for size in sizes if size < UNLIMITED_BYTES]
     return {"cpus": min(cpus, default=None), "memory_bytes": min(memory, default=None)}
 
 
@@ -159,30 +147,6 @@ def group_folders(root: Path, controller: str) -> Iterator[Path]:
         group = mount / path.lstrip("/")
         yield group
         yield from (parent for parent in group.parents if parent.is_relative_to(mount))
-
-
-def cpu_max(folder: Path) -> Iterator[float]:
-    """Version 2: `quota period`, or `max period`."""
-    for line in read_lines(folder / "cpu.max"):
-        quota, period = line.split()
-        if quota != "max":
-            yield int(quota) / int(period)
-
-
-def cfs_quota(folder: Path) -> Iterator[float]:
-    """Version 1: quota and period in files of their own, -1 for no limit."""
-    quotas, periods = read_lines(folder / "cpu.cfs_quota_us"), read_lines(folder / "cpu.cfs_period_us")
-    for quota, period in zip(quotas, periods, strict=False):
-        if int(quota) > 0:
-            yield int(quota) / int(period)
-
-
-def memory_limit(folder: Path) -> Iterator[int]:
-    """Version 2 says `max` for no limit, version 1 a very large number."""
-    for name in ("memory.max", "memory.limit_in_bytes"):
-        for line in read_lines(folder / name):
-            if line != "max" and int(line) < UNLIMITED_BYTES:
-                yield int(line)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -204,13 +168,8 @@ def gpu() -> "Gpu | None":
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return parse_gpus(done.stdout) if done.returncode == 0 else None
-
-
-def parse_gpus(answer: str) -> "Gpu | None":
-    """Read lines of `name, MiB, driver`, one a GPU."""
-    rows = [line.split(", ") for line in answer.splitlines() if line.strip()]
-    if not rows:
+    rows = [line.split(", ") for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode or not rows:
         return None
     name, mebibytes, driver = rows[0]
     memory_bytes = int(mebibytes) << 20 if mebibytes.isdigit() else None  # some boards answer [N/A]
@@ -376,8 +335,6 @@ def belongs(file: Path) -> bool:
 
 def version() -> str:
     """The installed version of Hotloop."""
-    from importlib import metadata
-
     try:
         return metadata.version("hotloop")
     except metadata.PackageNotFoundError:

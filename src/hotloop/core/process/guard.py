@@ -64,14 +64,10 @@ def wait(child: int) -> None:
     heard.register(os.pidfd_open(child), select.POLLIN)
     while not heard.poll():
         continue
-    if ended(child):
-        return
-    os.kill(child, signal.SIGKILL)
-
-
-def ended(child: int) -> bool:
-    """Whether it has, left as it is for `end_all`, which says how."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    if (
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    ):  # `end_all` says how it ended
+        os.kill(child, signal.SIGKILL)
 
 
 def end_all() -> None:
@@ -103,14 +99,9 @@ def children_of(pid: int) -> list[int]:
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb") as listed:  # noqa: PTH123 - as below
             return [int(each) for each in listed.read().split()]
-    except OSError:  # a kernel that keeps no list
-        return looked_up(pid)
-
-
-def looked_up(parent: int) -> list[int]:
-    """The same, from what every process says of its parent."""
-    listed = os.listdir("/proc")  # noqa: PTH208 - pathlib takes longer to load than all the rest
-    return [int(name) for name in listed if name.isdecimal() and parent_of(name) == parent]
+    except OSError:  # a kernel that keeps no list: every process says who its parent is
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib takes longer to load than all the rest
+        return [int(name) for name in names if name.isdecimal() and parent_of(name) == pid]
 
 
 def parent_of(name: str) -> int | None:

@@ -1,7 +1,7 @@
-"""A process's line to whoever watches over it: what it does now, what it says, and its record so far.
+"""A process's line to its supervisor: what it does now, what it says, and its record so far.
 
-A process that nobody watches over keeps its pulse all the same, so that it runs the same code; what it would
-say is not said.
+A process without a supervisor keeps its pulse all the same, so that it runs the same code; what it would
+say is not said. `ProcessState` undoes what user code changes or leaves behind in its process.
 """
 
 import faulthandler
@@ -17,11 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError
 from hotloop.core.process.guard import children_of
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
 
 # Of the environment: the supervisor's process, and its descriptors for messages and for the pulse.
 VARIABLE = "HOTLOOP_LIFELINE"
@@ -46,18 +49,12 @@ class Doing(IntEnum):
     """What a process is in the middle of."""
 
     STARTING = 0
-    OURS = 1  # Work of our own, of which nobody knows how long it takes
+    OURS = 1  # Hotloop's own work; no timeout applies
     MAKE = 2
     RESET = 3
     STEP = 4
     CLOSE = 5
-    TURN = 6  # Somebody's program is awaited that says nothing before a whole turn is over
-
-
-class Keepable(Protocol):
-    """A record, which this layer need not know more of."""
-
-    def to_json(self) -> str: ...
+    TURN = 6  # A user's program is awaited that says nothing before a whole turn is over
 
 
 def set_apart(descriptor: int) -> int:
@@ -67,7 +64,7 @@ def set_apart(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, limit // 2 if few else MESSAGES_FROM)
 
 
-SoFar = Callable[[], Keepable | None]  # Makes a record of what there is so far; None where that is nothing
+MakeRecord = Callable[[], "Record | None"]  # Makes a record of what there is so far; None if that is nothing
 
 
 class Line:
@@ -79,10 +76,13 @@ class Line:
         self._owner = os.getpid()
         self._path = path
         """Where the other end's own descriptor can be opened again."""
-        self._descriptor = set_apart(descriptor)
+        self._use(descriptor)
         self._inode = os.fstat(self._descriptor).st_ino
-        self._pending: SoFar | None = None
+        self._pending: MakeRecord | None = None
         self._record_due_ns = self._progress_due_ns = self._records = 0
+
+    def _use(self, descriptor: int) -> None:
+        self._descriptor = set_apart(descriptor)
         faulthandler.enable(self._descriptor)
         faulthandler.register(STACK_SIGNAL, self._descriptor)
 
@@ -99,17 +99,15 @@ class Line:
             leave()
 
     def _mend(self) -> None:
-        """Open the line again where somebody closed it, or took its number for a file of his own."""
+        """Open the line again if user code closed it, or took its number for a file of its own."""
         try:
             if os.fstat(self._descriptor).st_ino == self._inode:
                 return
         except OSError:
             pass
         opened = os.open(self._path, os.O_WRONLY)
-        self._descriptor = set_apart(opened)
+        self._use(opened)
         os.close(opened)
-        faulthandler.enable(self._descriptor)
-        faulthandler.register(STACK_SIGNAL, self._descriptor)
 
     def move(self, label: str, done: int, total: int) -> None:
         """Say how far it is, now and then."""
@@ -118,7 +116,7 @@ class Line:
             self._progress_due_ns = now + PROGRESS_NS
             self.say(progress=[label, done, total])
 
-    def offer(self, make: SoFar) -> None:
+    def offer(self, make: MakeRecord) -> None:
         self._pending = make
         if self._records < RECORDS_AT_FIRST or now_ns() >= self._record_due_ns:
             self.flush()
@@ -151,14 +149,14 @@ pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
 
 _first_pulse = pulse[:]  # The pulse of the process that this one is a fork of, if it is one
 
-line: Line | None = None  # To the supervisor; None where nobody watches
+line: Line | None = None  # To the supervisor; None if there is none
 
-endless = False  # Whether whoever watches never ends what stands still: this process sees to its own workers
+endless = False  # Whether the supervisor never ends what stands still: this process sees to its own workers
 
-# Where a process that is watched over began; somebody's code may have gone elsewhere since.
+# Where a supervised process began; user code may have gone elsewhere since.
 folder: Path | None = None
 
-# What somebody's code said when it was closed and raised; whoever keeps a record takes it from here.
+# What user code said when it was closed and raised, for the record.
 unclosed: list[str] = []
 
 
@@ -197,7 +195,7 @@ def shared() -> dict[str, str]:
 
 
 def join() -> None:
-    """Share the pulse of the process that started this one, where anybody feels it, and its stacks."""
+    """Share the pulse of the process that started this one, if it is supervised, and its stacks."""
     told = os.environ.pop(VARIABLE, None)
     if told is None:
         return
@@ -269,7 +267,7 @@ def leave() -> NoReturn:
     os._exit(1)
 
 
-def offer(make: SoFar) -> None:
+def offer(make: MakeRecord) -> None:
     """Keep what makes a record of what there is so far: it is all that a crash leaves."""
     if line is not None:
         line.offer(make)
@@ -285,7 +283,7 @@ def doing(what: Doing, then: Doing | None = None) -> Iterator[None]:
 
 
 def whereabouts() -> str:
-    """What somebody's code is in the middle of, in words; empty where it is not asked for anything."""
+    """What user code is in the middle of, in words; empty where it is not asked for anything."""
     return where(pulse[DOING], pulse[STEPS])
 
 
@@ -313,7 +311,7 @@ MOST_NAMED = 3
 
 
 class ProcessState:
-    """A process as it was before somebody's code came into it."""
+    """A process as it was before user code came into it."""
 
     def __init__(self) -> None:
         self._folder = Path.cwd()

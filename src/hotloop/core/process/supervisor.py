@@ -1,4 +1,4 @@
-"""Who watches over a process with somebody's code in it: starts it, hears it, sees it hang, and ends it.
+"""The supervisor of a process with user code in it: starts it, reads its messages, sees it hang, and ends it.
 
     supervisor ── guard.py ── the process, in a session of its own, and whatever it starts
 
@@ -71,13 +71,13 @@ class Limits:
 
 
 class Listener(Protocol):
-    """Who is told what a process says meanwhile."""
+    """What is told what a process says meanwhile."""
 
     def said(self, stream: str, text: str) -> None:
         """Something for `out` or `err`, from our own code."""
 
     def printed(self, text: str) -> None:
-        """What somebody's code wrote to its stdout or stderr."""
+        """What user code wrote to its stdout or stderr."""
 
     def moved(self, label: str, done: int, total: int) -> None: ...
 
@@ -108,7 +108,7 @@ class Watchdog:
         """Looks at the stack since something moved."""
 
     def note(self) -> None:
-        """Something was heard."""
+        """Reset the watchdog timer."""
         self._since_ns = now_ns()
 
     def exceeded_s(self, what: int, steps: int) -> float | None:
@@ -183,7 +183,7 @@ class Supervisor:
     def _pipe(self) -> tuple[int, int]:
         ends = os.pipe()
         for end in ends:
-            self._stack.callback(suppressed_close, end)
+            self._stack.callback(os.closerange, end, end + 1)  # whether or not it is open
         return ends
 
     def _start(self, command: Sequence[str], output: int, reply: int, beats: int) -> subprocess.Popen[bytes]:
@@ -216,16 +216,14 @@ class Supervisor:
         deadline_ns: int | None = None
         while self._status is None:
             self._read(POLL_S)
-            if self._over() and deadline_ns is None:
+            is_over = self._ended.code is not None or self._ended.interrupted
+            if is_over and deadline_ns is None:
                 patience_s = PATIENCE_S if self._ended.code is not None else self._limits.stop_s
                 deadline_ns = now_ns() + round(patience_s * 1e9)
             if deadline_ns is not None and now_ns() > deadline_ns:
                 return
             if deadline_ns is None and self._hangs():
                 return
-
-    def _over(self) -> bool:
-        return self._ended.code is not None or self._ended.interrupted
 
     def interrupt(self) -> None:
         """Pass an interruption on, from whichever thread; a second one ends the process at once."""
@@ -331,7 +329,7 @@ class Supervisor:
                 self._process.stdin.close()
 
     def close(self) -> None:
-        """End what is left, and hear its last words."""
+        """Kill remaining processes and read pending output."""
         self._end()
         if not ends(self._process.pid, PATIENCE_S):
             self._process.kill()
@@ -351,16 +349,14 @@ class Supervisor:
             ended.code, ended.why = None, f"{self.name} interrupted itself{self._at()}"
         if ended.code is None and ended.why is None and not ended.interrupted:
             if self._pid is None and self._process.returncode >= 0:
-                raise SetupError(f"the process for {self.name} could not be started: {self._said()}")
+                said = " ".join(self._printed.decode(errors="replace").split())[-300:] or "it said nothing"
+                raise SetupError(f"the process for {self.name} could not be started: {said}")
             ended.why = self._death()
         return ended
 
     def _at(self) -> str:
         at = where(self._pulse[DOING], self._pulse[STEPS])
         return f" {at}" if at else ""
-
-    def _said(self) -> str:
-        return " ".join(self._printed.decode(errors="replace").split())[-300:] or "it said nothing"
 
     def _death(self) -> str:
         if self._pid is None:
@@ -387,11 +383,6 @@ def ends(pid: int, patience_s: float) -> bool:
         os.close(descriptor)
 
 
-def suppressed_close(descriptor: int) -> None:
-    with suppress(OSError):
-        os.close(descriptor)
-
-
 def frames(stack: Sequence[str]) -> str:
     """The innermost frames of the first stack, in brackets; nothing where there is none.
 
@@ -405,14 +396,12 @@ def frames(stack: Sequence[str]) -> str:
             stacks[-1].append((path, f"{Path(path).name}{rest.replace(', line ', ':', 1).strip()}"))
         else:
             stacks.append([])
-    busy = [each for each in stacks if each and not is_waiting([path for path, _ in each])]
+    busy = []
+    for frames_of in filter(None, stacks):
+        callers = dropwhile(lambda path: path.endswith(PIPES), (path for path, _ in frames_of))
+        if next(callers, "") != WAITS:
+            busy.append(frames_of)
     return f" ({' < '.join(place for _, place in busy[0][:FRAMES])})" if busy else ""
-
-
-def is_waiting(paths: Sequence[str]) -> bool:
-    """Return whether a stack, innermost file first, waits for another process of ours."""
-    callers = dropwhile(lambda path: path.endswith(PIPES), paths)
-    return next(callers, "") == WAITS
 
 
 def has_step(stack: Sequence[str]) -> bool:

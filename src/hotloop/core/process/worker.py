@@ -85,8 +85,11 @@ class Worker:
     def answer(self) -> dict[str, Any]:
         """Return the next answer; EndedError if the worker ends instead, or its own error if it could not."""
         assert self.process.stdout is not None
-        if (lifeline.line is None or lifeline.endless) and not self._speaks():
-            raise self._hung()
+        if lifeline.line is None or lifeline.endless:
+            poll = select.poll()
+            poll.register(self.process.stdout, select.POLLIN)
+            if not poll.poll(ANSWER_S * 1e3):
+                raise self._hung()
         line = self.process.stdout.readline()
         if not line:
             raise self._ended()
@@ -114,13 +117,6 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _speaks(self) -> bool:
-        """Return whether it answers, or ends, in time."""
-        assert self.process.stdout is not None
-        poll = select.poll()
-        poll.register(self.process.stdout, select.POLLIN)
-        return bool(poll.poll(ANSWER_S * 1e3))
 
     def _hung(self) -> HotloopError:
         """End it after asking for its stack."""

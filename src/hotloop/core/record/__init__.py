@@ -182,14 +182,28 @@ class Record:
     def from_json(cls, text: str) -> Self:
         """Rebuild a record; InputError where the text is not one, was altered, or is of a newer schema."""
         try:
-            plain = parse(text)
-            check_schema(plain)
-            written = plain.pop(HASH, None)
-            record = from_plain(cls, plain)
-            check_parts(record)
-            check_unaltered(plain, written)
+            return cls._read(parse(text))
         except ForeignError as error:
             raise InputError(f"not a Hotloop record: {error}") from None
+
+    @classmethod
+    def _read(cls, plain: Any) -> Self:
+        """Return the record of what its JSON says; ForeignError where something does not fit."""
+        schema = plain.get("schema") if isinstance(plain, dict) else None
+        if not isinstance(schema, int) or isinstance(schema, bool):
+            raise ForeignError("it has no schema number")
+        if schema != SCHEMA:
+            raise InputError(
+                f"it has schema {schema}, this Hotloop reads {SCHEMA}: use the version that wrote it"
+            )
+        written = plain.pop(HASH, None)
+        record = from_plain(cls, plain)
+        check_parts(record)
+        if written not in (None, content_hash(plain)):  # None is from before there was a hash
+            raise ForeignError(
+                f"$.{HASH}: it was altered after it was written; "
+                "what is to be added belongs in a file beside it"
+            )
         return record
 
 
@@ -202,17 +216,6 @@ def content_hash(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def check_schema(plain: Any) -> None:
-    """Refuse what is no record, or one that another version wrote."""
-    schema = plain.get("schema") if isinstance(plain, dict) else None
-    if not isinstance(schema, int) or isinstance(schema, bool):
-        raise ForeignError("it has no schema number")
-    if schema != SCHEMA:
-        raise InputError(
-            f"it has schema {schema}, this Hotloop reads {SCHEMA}: use the version that wrote it"
-        )
-
-
 def check_parts(record: Record) -> None:
     """Refuse parts that each have their type and together make no sense."""
     envs = record.target.variant.get("num_envs", 1)
@@ -222,14 +225,6 @@ def check_parts(record: Record) -> None:
         for index, speed in enumerate(speeds if name.endswith("_per_s") else ()):
             if speed and not SLOWEST <= speed <= FASTEST:
                 raise ForeignError(f"$.values.{name}[{index}]: expected a speed, got {speed}")
-
-
-def check_unaltered(plain: Mapping[str, Any], written: Any) -> None:
-    """Refuse a record that is not as it was written; one without a hash is from before there was one."""
-    if written is not None and written != content_hash(plain):
-        raise ForeignError(
-            f"$.{HASH}: it was altered after it was written; what is to be added belongs in a file beside it"
-        )
 
 
 def new_record(
@@ -413,13 +408,13 @@ def write_frames(path: Path, frames: Frames) -> None:
 def read_frames(path: Path) -> Frames:
     """Read frames; InputError where the file holds something else."""
     try:
-        found = from_plain(Frames, parse(small_text(path)))
-        check_frames(found)
+        frames = from_plain(Frames, parse(small_text(path)))
+        check_frames(frames)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (UnicodeDecodeError, ForeignError) as error:
         raise InputError(f"{path}: no frames: {error}") from None
-    return found
+    return frames
 
 
 def check_frames(frames: Frames) -> None:

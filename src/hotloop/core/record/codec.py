@@ -92,8 +92,6 @@ def build_fields(cls: type, optional: typing.AbstractSet[str], value: Any, where
 
 def build(annotation: Any, value: Any, where: str) -> Any:
     """One value of the annotated type."""
-    if annotation is Any:
-        return check_plain(value, where)
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         return from_plain(annotation, value, where)
     if typing.is_typeddict(annotation):
@@ -102,15 +100,20 @@ def build(annotation: Any, value: Any, where: str) -> Any:
     if origin in (types.UnionType, Union):
         return None if value is None else build(inner[0], value, where)
     if origin is Annotated:
-        return bounded(build(inner[0], value, where), inner[1], where)
-    return build_many(annotation, value, where)
-
-
-def build_many(annotation: Any, value: Any, where: str) -> Any:
-    """Objects and lists whose items are of one type each; the rest are single values."""
-    origin, inner = taken_apart(annotation)
+        value, bound = build(inner[0], value, where), inner[1]
+        if value < bound.low:
+            raise ForeignError(f"{where}: expected {bound}, got {value}")
+        return value
     if origin is NotRequired:
         return build(inner[0], value, where)
+    return build_plain(annotation, value, where)
+
+
+def build_plain(annotation: Any, value: Any, where: str) -> Any:
+    """One list, object or single value; an int will do for a float, and a bool is no int."""
+    if annotation is Any:
+        return check_plain(value, where)
+    origin, inner = taken_apart(annotation)
     if origin is tuple:
         return build_tuple(inner, value, where)
     if origin is list:
@@ -121,7 +124,14 @@ def build_many(annotation: Any, value: Any, where: str) -> Any:
             check_text(key, where): build(inner[1], item, f"{where}.{show(key)}")
             for key, item in value.items()
         }
-    return build_scalar(annotation, value, where)
+    if origin is Literal:
+        if value not in inner:
+            raise ForeignError(f"{where}: expected one of {', '.join(map(str, inner))}")
+        return value
+    accepted = (int, float) if annotation is float else annotation
+    fits = isinstance(value, accepted) and isinstance(value, bool) is (annotation is bool)
+    expect(fits, annotation.__name__, value, where)
+    return annotation(check_plain(value, where))
 
 
 def build_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
@@ -130,25 +140,6 @@ def build_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ..
     if len(kinds) != len(value):
         raise ForeignError(f"{where}: expected a list of {len(kinds)}, got one of {len(value)}")
     return tuple(build(kind, value[i], f"{where}[{i}]") for i, kind in enumerate(kinds))
-
-
-def build_scalar(kind: Any, value: Any, where: str) -> Any:
-    """A bool is an int to Python but not to us; an int will do for a float."""
-    origin, allowed = taken_apart(kind)
-    if origin is Literal:
-        if value not in allowed:
-            raise ForeignError(f"{where}: expected one of {', '.join(map(str, allowed))}")
-        return value
-    accepted = (int, float) if kind is float else kind
-    fits = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
-    expect(fits, kind.__name__, value, where)
-    return kind(check_plain(value, where))
-
-
-def bounded(value: Any, bound: AtLeast, where: str) -> Any:
-    if value < bound.low:
-        raise ForeignError(f"{where}: expected {bound}, got {value}")
-    return value
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> Any:
@@ -163,17 +154,11 @@ def check_plain(value: Any, where: str, depth: int = 0) -> Any:
             check_plain(item, f"{where}[{index}]", depth + 1)
     elif isinstance(value, str):
         check_text(value, where)
-    else:
-        check_number(value, where)
-    return value
-
-
-def check_number(value: Any, where: str) -> None:
-    """Refuse what no file can hold and no sum survives."""
-    if isinstance(value, float) and not math.isfinite(value):
+    elif isinstance(value, float) and not math.isfinite(value):
         raise ForeignError(f"{where}: expected a finite number, got {value}")
-    if isinstance(value, int) and abs(value) >= LARGEST:
+    elif isinstance(value, int) and abs(value) >= LARGEST:
         raise ForeignError(f"{where}: expected a number of 64 bits, got one of {value.bit_length()}")
+    return value
 
 
 def check_text(text: str, where: str) -> str:
@@ -186,14 +171,11 @@ def check_text(text: str, where: str) -> str:
 
 
 def expect(fits: bool, what: str, value: Any, where: str) -> None:
+    """Raise ForeignError with what JSON calls the value, unless it fits."""
     if not fits:
-        raise ForeignError(f"{where}: expected {what}, got {kind_of(value)}")
-
-
-def kind_of(value: Any) -> str:
-    """What JSON calls it."""
-    names = {dict: "an object", list: "a list", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+        names = {dict: "an object", list: "a list", type(None): "null"}
+        got = names.get(type(value), type(value).__name__)
+        raise ForeignError(f"{where}: expected {what}, got {got}")
 
 
 def show(name: str) -> str:

@@ -94,22 +94,22 @@ MARKS = 2_000  # Made in a row to see what one costs
 NATIVE = engine.__name__.endswith("_spans")
 
 
-# Who is told of boundaries: whoever delays a part, and whoever watches.
+# What is told of boundaries: the delay of a part, and a watcher.
 _told: dict[str, Boundary | None] = {"first": None, "then": None}
 
 
 def watch(boundary: Boundary | None, /) -> None:
-    """Tell a `Boundary` of every beginning, end and mark before the clock is read; None tells nobody."""
+    """Tell a `Boundary` of every beginning, end and mark before the clock is read; None ends it."""
     _tell(then=boundary)
 
 
 def watched() -> bool:
-    """Whether somebody is told of every boundary, as a run on a GPU is."""
+    """Whether a watcher is told of every boundary, as a run on a GPU is."""
     return _told["then"] is not None
 
 
 def delay_by(boundary: Boundary | None, /) -> None:
-    """The same for whoever makes a part slower, who is told before whoever watches."""
+    """The same for what makes a part slower, which is told before a watcher."""
     _tell(first=boundary)
 
 
@@ -237,7 +237,7 @@ MIB = 1 << 20
 
 
 class Monitor:
-    """What `monitor` gives: the block's duration, CPU time and memory, of this process, once it has ended."""
+    """What one block of a program took: duration, CPU time and memory of this process, once it has ended."""
 
     __slots__ = ("_region", "cpu_ns", "name", "rss_bytes", "rss_change_bytes", "wall_ns")
 

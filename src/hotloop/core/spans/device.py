@@ -7,7 +7,7 @@
     print(hotloop.spans.text())
 
 A host's clock sees how long the work took to queue. Such a span puts an event on torch's stream where it
-begins and where it ends, and waits for neither: they are read when somebody asks for the rows. Inside a
+begins and where it ends, and waits for neither: they are read when the rows are asked for. Inside a
 `hotloop.run` on a GPU every span is timed in that way already, and this one is like any other.
 """
 
@@ -171,7 +171,14 @@ class Window:
 
     def tree(self, above: Path = ()) -> tuple[TimeTree, ...]:
         """Return the regions below a path, of the pieces that were added up."""
-        return tuple(self._row(path) for path in self.calls if path[:-1] == above)
+        rows = []
+        for path in self.calls:
+            if path[:-1] == above:
+                children = self.tree(path)
+                total_ns = self._ns.get(path, 0) + sum(child.total_ns for child in children)
+                name = "/".join(path)
+                rows.append(TimeTree(path=name, calls=self.calls[path], total_ns=total_ns, children=children))
+        return tuple(rows)
 
     def add_up(self, pieces: int) -> list[Event]:
         """Read the first pieces, which the device has passed; their events are free for others."""
@@ -180,11 +187,6 @@ class Window:
         free = self.cuts[:pieces]
         del self.cuts[:pieces], self.owners[:pieces]
         return free
-
-    def _row(self, path: Path) -> TimeTree:
-        children = self.tree(path)
-        total_ns = self._ns.get(path, 0) + sum(child.total_ns for child in children)
-        return TimeTree(path="/".join(path), calls=self.calls[path], total_ns=total_ns, children=children)
 
 
 class Stream:
@@ -209,7 +211,9 @@ class Stream:
         self._path: Path = ()
         self._unmarked: list[list[int]] = [[]]
         """Of each open region, its own pieces since its last mark."""
-        self._window = Window(self._event(), ())
+        event = self._spare.pop() if self._spare else self._new()
+        event.record()
+        self._window = Window(event, ())
 
     def open(self, name: str) -> None:
         if get_ident() == self._thread:
@@ -244,7 +248,8 @@ class Stream:
         """End the window here and begin the next; open regions go on in it."""
         self._cut()
         ended = self._window
-        self._begin_window(ended.cuts[-1])
+        self._window = Window(ended.cuts[-1], self._path)
+        self._unmarked = [[] for _ in self._unmarked]
         return ended
 
     def read(self) -> tuple[TimeTree, ...]:
@@ -258,33 +263,24 @@ class Stream:
         self._spare += window.add_up(len(window.owners))
         return window.tree()
 
-    def _begin_window(self, first: Event) -> None:
-        self._window = Window(first, self._path)
-        self._unmarked = [[] for _ in self._unmarked]
-
     def _cut(self) -> None:
         """Written for speed: it is called at every boundary."""
         window, spare = self._window, self._spare
         owners = window.owners
         pieces = len(owners)
         if pieces >= MOST_PIECES and window.cuts[MOST_PIECES // 2].query():
-            self._read_first(MOST_PIECES // 2)
-            pieces = len(owners)
+            self._spare += window.add_up(MOST_PIECES // 2)
+            # Those that a mark might still have claimed stay their region's.
+            kept = [
+                [each - MOST_PIECES // 2 for each in own if each >= MOST_PIECES // 2]
+                for own in self._unmarked
+            ]
+            self._unmarked, pieces = kept, len(owners)
         event = spare.pop() if spare else self._new()
         event.record()
         self._unmarked[-1].append(pieces)
         owners.append(self._path)
         window.cuts.append(event)
-
-    def _read_first(self, pieces: int) -> None:
-        """Read pieces early; those that a mark might still have claimed stay their region's."""
-        self._spare += self._window.add_up(pieces)
-        self._unmarked = [[each - pieces for each in own if each >= pieces] for own in self._unmarked]
-
-    def _event(self) -> Event:
-        event = self._spare.pop() if self._spare else self._new()
-        event.record()
-        return event
 
     def _count(self, path: Path) -> None:
         self._window.calls[path] = self._window.calls.get(path, 0) + 1

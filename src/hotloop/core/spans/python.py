@@ -20,13 +20,13 @@ Raw = tuple[str, int, int, int | None, tuple[Any, ...]]
 Place = tuple[int, int, str]
 
 LAP, OFF = -1, -2  # The places of a lap, and of a stretch in which the thread was put off its core
-LONG_NS = 30_000  # Who was put off its core was away for longer
+LONG_NS = 30_000  # A thread that was put off its core was away for longer
 
 RUSAGE = hasattr(resource, "RUSAGE_THREAD")
 
 
 class Boundary(Protocol):
-    """Who is told of every beginning and end of a region, before the host's clock is read."""
+    """What is told of every beginning and end of a region, before the host's clock is read."""
 
     def open(self, name: str) -> None: ...
 
@@ -96,7 +96,7 @@ class Log:
 
 
 def times_put_off() -> int:
-    """How often this thread was put off its core for somebody else; 0 where the system does not say."""
+    """Return how often this thread was put off its core; 0 if the system does not say."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw if RUSAGE else 0
 
 
@@ -134,7 +134,7 @@ class Frame:
         self.node = node
         self.start_ns = start_ns
         self.start_cpu_ns = start_cpu_ns
-        """Of the thread's clock; None where nobody asked."""
+        """Of the thread's clock; None if it was not read."""
         self.covered_ns = 0
         """Time that closed children and marks have taken."""
         self.marked_ns = start_ns
@@ -185,26 +185,25 @@ class Tree:
         frame.covered_at_mark_ns = frame.covered_ns
 
     def read(self, time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
-        return rows(self.stack[0].node, {id(frame.node): frame for frame in self.stack[1:]}, time_ns, cpu_ns)
+        return read_below(
+            self.stack[0].node, {id(frame.node): frame for frame in self.stack[1:]}, time_ns, cpu_ns
+        )
 
 
-def rows(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
+def read_below(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
     """The children of a node that were reached, with the time of those still open."""
-    return tuple(row(child, still_open, time_ns, cpu_ns) for child in node.children.values() if child.calls)
-
-
-def row(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> Raw:
-    """One node with what is below it."""
-    below = rows(node, still_open, time_ns, cpu_ns)
-    used_ns = node.cpu_ns if node.clocked == node.calls else None
-    frame = still_open.get(id(node))
-    if frame is None:
-        return node.name, node.calls, node.total_ns, used_ns, below
-    if used_ns is not None and cpu_ns is not None and frame.start_cpu_ns is not None:
-        used_ns += cpu_ns - frame.start_cpu_ns
-    else:
-        used_ns = None
-    return node.name, node.calls, node.total_ns + time_ns - frame.start_ns, used_ns, below
+    found: list[Raw] = []
+    for child in node.children.values():
+        below = read_below(child, still_open, time_ns, cpu_ns)
+        total_ns, used_ns = child.total_ns, child.cpu_ns if child.clocked == child.calls else None
+        frame = still_open.get(id(child))
+        if frame is not None:
+            total_ns += time_ns - frame.start_ns
+            is_known = used_ns is not None and cpu_ns is not None and frame.start_cpu_ns is not None
+            used_ns = child.cpu_ns + (cpu_ns or 0) - (frame.start_cpu_ns or 0) if is_known else None
+        if child.calls:
+            found.append((child.name, child.calls, total_ns, used_ns, below))
+    return tuple(found)
 
 
 class Forest:
@@ -252,11 +251,6 @@ class Forest:
             return self.stopped_cpu_ns if tree is self.stopper else None
         return thread_ns() if self.clocked and tree is not None and tree is self.own() else None
 
-    def close(self, name: str) -> None:
-        tree = self.tree()
-        used_ns = self.cpu_ns(tree)
-        tree.close(name, self.time_ns(), used_ns)
-
     def read(self, tree: Tree) -> tuple[Raw, ...]:
         used_ns = self.cpu_ns(tree)
         return tree.read(self.time_ns(), used_ns)
@@ -292,7 +286,9 @@ class Region:
         finally:
             if FOREST.trees:
                 with FOREST.lock:
-                    FOREST.close(self.name)
+                    tree = FOREST.tree()
+                    used_ns = FOREST.cpu_ns(tree)
+                    tree.close(self.name, FOREST.time_ns(), used_ns)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         return timed(self, function)
@@ -381,17 +377,14 @@ class Marks:
             FOREST.watcher.mark(self.names[slot])
         if FOREST.running:
             with FOREST.lock:
-                self._charge(slot)
+                chain: Chain | None = getattr(self._local, "chain", None)
+                if chain is None or chain.frame is not FOREST.tree().stack[-1]:
+                    self._begin()
+                elif FOREST.running:
+                    chain.charge(slot)
 
     def _begin(self) -> None:
         self._local.chain = Chain(FOREST.tree().stack[-1], self.names)
-
-    def _charge(self, slot: int) -> None:
-        chain: Chain | None = getattr(self._local, "chain", None)
-        if chain is None or chain.frame is not FOREST.tree().stack[-1]:
-            self._begin()
-        elif FOREST.running:
-            chain.charge(slot)
 
 
 def enable(*, cpu: bool = False) -> None:
@@ -443,7 +436,7 @@ def opened() -> tuple[str, ...]:
 
 
 def watch(boundary: Boundary | None, /) -> None:
-    """Tell somebody of every boundary before the clock is read; None tells nobody."""
+    """Tell a `Boundary` of every boundary before the clock is read; None ends it."""
     FOREST.watcher = boundary
 
 

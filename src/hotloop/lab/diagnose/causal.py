@@ -24,10 +24,11 @@ from time import sleep
 from typing import Any
 
 from hotloop.core import spans
-from hotloop.core.clock import now_ns, queued_ns
+from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.time_tree import TimeTree
+from hotloop.core.turn_clock import queued_ns
 from hotloop.judge.slopes import Trial
 from hotloop.lab.programs.launch import Launcher, Program
 

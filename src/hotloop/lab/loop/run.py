@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hotloop.core import spans
-from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
+from hotloop.core.clock import clock_cost_ns, now_ns, thread_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.machine import need
 from hotloop.core.progress import defer_interrupt
@@ -19,6 +19,7 @@ from hotloop.core.record.profile import Finding
 from hotloop.core.spans import resident_bytes
 from hotloop.core.spans.python import Relay
 from hotloop.core.time_tree import add
+from hotloop.core.turn_clock import queued_ns
 from hotloop.lab.diagnose import causal
 from hotloop.lab.diagnose.causal import Experiment
 from hotloop.lab.loop.account import Account, PendingWindow, Timing, cuda_runs, elsewhere, open_account
