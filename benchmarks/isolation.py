@@ -32,8 +32,7 @@ from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.projects import Process
 from hotloop.lab.compare.compare import Asked, CompareState, run
-from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.compare.projects import RemoteSide
+from hotloop.lab.compare.contenders import RemoteSide, TargetContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.settle import PairedSamples
 from hotloop.lab.measure.sides import Side

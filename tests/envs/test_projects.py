@@ -15,8 +15,7 @@ from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import apart, home_of, is_apart, parameters
 from hotloop.envs.subject import Subject
-from hotloop.lab.compare.contenders import TargetContender, kept_apart
-from hotloop.lab.compare.projects import RemoteSide
+from hotloop.lab.compare.contenders import RemoteSide, TargetContender, kept_apart
 from hotloop.lab.validate.equal import replay
 
 ENV = """

@@ -12,7 +12,7 @@ from hotloop.core import files
 from hotloop.core.errors import InputError
 from hotloop.core.files import check_room
 from hotloop.envs import tapes
-from hotloop.lab.training.folder import read_windows, windows_path
+from hotloop.lab.training.settings import read_windows, windows_path
 from hotloop.lab.validate.bundle import read_bundle
 
 ROOM = 1 << 20

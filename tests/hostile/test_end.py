@@ -19,7 +19,7 @@ from hotloop.cli.runner import kept
 from hotloop.core import files
 from hotloop.core.errors import SetupError
 from hotloop.core.target import Target
-from hotloop.lab.training import folder
+from hotloop.lab.training import settings
 
 SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
 
@@ -111,11 +111,11 @@ def test_a_training_whose_checkpoint_the_disk_does_not_take_tells_the_windows_th
 
 def test_a_run_that_could_not_be_begun_leaves_its_name_free(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "hotloop.lab.training.folder.write_new", lambda path, _: path.parent.mkdir() or full()
+        "hotloop.lab.training.settings.write_new", lambda path, _: path.parent.mkdir() or full()
     )
     with pytest.raises(SetupError):
-        folder.begin(tmp_path, "a", "grid/toy").claim(Target("grid/toy"))
-    assert folder.begin(tmp_path, "a", "grid/toy").name == "a"
+        settings.begin_run(tmp_path, "a", "grid/toy").claim(Target("grid/toy"))
+    assert settings.begin_run(tmp_path, "a", "grid/toy").name == "a"
 
 
 PACED = """
@@ -170,6 +170,6 @@ def test_a_closed_terminal_leaves_a_partial_record(tmp_path, name, ctrl_c):
         command.communicate(timeout=60)
     assert command.returncode == 130
     folders = (tmp_path / "artifacts" / "throughput", tmp_path / ".design")
-    records = [json.loads(each.read_text()) for folder in folders for each in folder.glob("*.json")]
+    records = [json.loads(each.read_text()) for folder in folders for each in settings.glob("*.json")]
     (record,) = [each for each in records if "kind" in each]
     assert (record["kind"], record["partial"], record["exit_code"]) == (name, True, 130)

@@ -5,9 +5,16 @@ import pytest
 from support.trainings import STEPS_PER_UPDATE, small
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.lab import ladder
-from hotloop.lab.ladder import MODES, check_modes, climb, prepared, turn_steps, warmup_steps
-from hotloop.lab.training.sides import TrainSide
+from hotloop.lab.training import sides
+from hotloop.lab.training.sides import (
+    MODES,
+    TrainSide,
+    check_modes,
+    climb,
+    prepared,
+    turn_steps,
+    warmup_steps,
+)
 from hotloop.options.bench import BenchOptions
 from hotloop.train.trainer import Trainer
 
@@ -52,7 +59,7 @@ def test_rungs_take_turns_in_more_than_one_order(monkeypatch: pytest.MonkeyPatch
 
 def test_evaluation_has_its_turn_where_it_is_asked_for() -> None:
     assert prepared(small(), ("trainer",)).eval.every == 0
-    assert prepared(small(), MODES).eval.every == ladder.EVAL_EVERY
+    assert prepared(small(), MODES).eval.every == sides.EVAL_EVERY
     assert prepared(small(**QUIET), MODES).eval.every == 2
     assert not prepared(small(), MODES).timed
 

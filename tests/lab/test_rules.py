@@ -302,7 +302,7 @@ def test_rule_13_instruction_counts_are_a_second_axis():
 
 def test_rule_14_from_part_to_whole():
     """Half of the time made twice as fast is a third more, which stands beside what was seen."""
-    from hotloop.lab.compare.phases import phase_ratio
+    from hotloop.lab.compare.compare import phase_ratio
 
     costs = {A: [{"python": 50.0, "actions": 50.0}] * 24, B: [{"python": 50.0, "actions": 25.0}] * 24}
     part = phase_ratio(costs, "actions", 0.5, 1, None)

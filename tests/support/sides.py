@@ -8,7 +8,8 @@ from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Difference
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.spec import Spec
-from hotloop.lab.validate.equal import Agreement
+from hotloop.lab.compare.process import ProcessSide, replay_both
+from hotloop.lab.validate.equal import Agreement, Reach
 
 Pace = Callable[[int], float]
 """From the number of a turn to the ns of one env-step."""
@@ -109,3 +110,9 @@ class FakeContender:
 def steady(ns: float) -> Pace:
     """A pace that varies by a thousandth, as if by chance, and comes out at `ns`."""
     return lambda turn: ns * (1 + ((turn * 7919) % 21 - 10) / 10_000)
+
+
+def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
+    """Where two sides first answer differently when both replay the same steps; None where nowhere."""
+    difference = replay_both(a, b, Reach(steps=steps, needed=steps, episodes=False, most_ns=None)).difference
+    return None if difference is None else str(difference)

@@ -9,7 +9,7 @@ from pathlib import Path
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.lab.training import folder as folders
+from hotloop.lab.training import settings as folders
 from hotloop.lab.training import settings as training_settings
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, Watch, train

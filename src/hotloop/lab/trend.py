@@ -22,9 +22,9 @@ from hotloop.core.record.metadata import Ancestry
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.commits import CommitContender, Say, resolve
+from hotloop.lab.compare.commits import Say, resolve
 from hotloop.lab.compare.contenders import unlike_widths, unlikeness
-from hotloop.lab.compare.process import ProcessSide
+from hotloop.lab.compare.process import CommitContender, ProcessSide
 from hotloop.lab.gate.measure import Checkouts
 from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM

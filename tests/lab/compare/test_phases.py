@@ -3,8 +3,8 @@ import pytest
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
+from hotloop.lab.compare.compare import ratios
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.compare.phases import ratios
 from hotloop.lab.measure.sides import SubjectSide
 
 ROUNDS = 24

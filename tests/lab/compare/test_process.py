@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.sides import first_difference
 
 from hotloop.core.errors import InputError
 from hotloop.envs import native
-from hotloop.lab.compare.process import ProcessSide, first_difference, replay_both
+from hotloop.lab.compare.process import ProcessSide, replay_both
 from hotloop.lab.validate.equal import Reach
 
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")

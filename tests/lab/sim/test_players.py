@@ -12,7 +12,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.sim.sim import open_game, sim
-from hotloop.lab.training.folder import Run
+from hotloop.lab.training.settings import Run
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

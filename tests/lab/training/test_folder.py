@@ -6,24 +6,24 @@ import pytest
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.process import lifeline
 from hotloop.core.target import Target
-from hotloop.lab.training import folder as folders
+from hotloop.lab.training import settings as folders
 
 
 def test_a_run_keeps_what_it_was_told(tmp_path: Path) -> None:
-    run = folders.begin(tmp_path, "a", "prospector")
+    run = folders.begin_run(tmp_path, "a", "prospector")
     assert not run.folder.exists()
     run.claim(Target("prospector", {"num_envs": "4"}))
-    assert folders.find(tmp_path, "a").told() == Target("prospector", {"num_envs": "4"})
+    assert folders.find_run(tmp_path, "a").told() == Target("prospector", {"num_envs": "4"})
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    folders.begin(tmp_path, "a", "prospector").claim(Target("prospector", {}))
+    folders.begin_run(tmp_path, "a", "prospector").claim(Target("prospector", {}))
     with pytest.raises(InputError, match="--resume goes on with it"):
-        folders.begin(tmp_path, "a", "prospector")
+        folders.begin_run(tmp_path, "a", "prospector")
 
 
 def test_two_that_begin_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
-    one, other = (folders.begin(tmp_path, "a", "prospector") for _ in range(2))
+    one, other = (folders.begin_run(tmp_path, "a", "prospector") for _ in range(2))
     one.claim(Target("prospector", {}))
     with pytest.raises(InputError, match="never overwritten"):
         other.claim(Target("prospector", {}))
@@ -35,7 +35,7 @@ def test_a_run_without_a_name_gets_one_that_is_free(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(folders, "utc_now", lambda: datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC))
     names = []
     for _ in range(2):
-        run = folders.begin(tmp_path, None, "grid/guard")
+        run = folders.begin_run(tmp_path, None, "grid/guard")
         run.claim(Target("grid/guard", {}))
         names.append(run.name)
     assert names == ["grid-guard-20300102-030405", "grid-guard-20300102-030405-2"]
@@ -49,10 +49,10 @@ def test_a_name_that_is_no_folders_is_refused(tmp_path: Path, name: str) -> None
 
 def test_what_is_not_there_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no run b"):
-        folders.find(tmp_path, "b")
+        folders.find_run(tmp_path, "b")
     with pytest.raises(InputError, match="run=NAME"):
-        folders.find(tmp_path, None)
-    run = folders.begin(tmp_path, "a", "prospector")
+        folders.find_run(tmp_path, None)
+    run = folders.begin_run(tmp_path, "a", "prospector")
     run.claim(Target("prospector", {}))
     with pytest.raises(InputError, match="no checkpoint"):
         folders.last_checkpoint(run)
@@ -63,11 +63,11 @@ def test_damaged_settings_are_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/settings.json").write_text(content)
     with pytest.raises(InputError, match=r"settings\.json cannot be read"):
-        folders.find(tmp_path, "a")
+        folders.find_run(tmp_path, "a")
 
 
 def test_a_run_that_is_being_trained_is_locked(tmp_path: Path) -> None:
-    run = folders.begin(tmp_path, "a", "prospector")
+    run = folders.begin_run(tmp_path, "a", "prospector")
     run.claim(Target("prospector", {}))
     with run.lock(), pytest.raises(InputError, match="another process"):
         run.lock()

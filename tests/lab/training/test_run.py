@@ -17,7 +17,7 @@ from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.envs.batch import Batch
 from hotloop.judge.course import views
 from hotloop.judge.expect import configuration
-from hotloop.lab.training import folder as folders
+from hotloop.lab.training import settings as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
 from hotloop.report.kinds.train import about

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hotloop.lab.workers import worker
-from hotloop.lab.workers.hashes import digest, hashes
-from hotloop.lab.workers.worker import EnvSubject, answers_to, turn
+from hotloop.lab.workers.worker import EnvSubject, answers_to, digest, hashes, turn
 
 
 @pytest.fixture(autouse=True)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 def bench(options: BenchOptions) -> int:
     """Measure targets, a suite, past commits or the stages up to training; returns the gravest exit code."""
-    from hotloop.lab.ladder import check_modes
     from hotloop.lab.measure.loop import Rounds
+    from hotloop.lab.training.sides import check_modes
 
     if options.report is not None:
         return show_folder(options.report, as_json=options.json)
@@ -98,9 +98,9 @@ def measured(target: Target, options: BenchOptions, extras: "Extras", baselines:
 def experiment_of(options: BenchOptions, extras: "Extras", opener: "Opener", baselines: Parted) -> Experiment:
     """Return what is done with each target; commits take turns with the present code after it."""
     from hotloop.lab import bench as lab
-    from hotloop.lab.compare.commits import check_asked
+    from hotloop.lab.compare.commits import against_commits, build_all, earlier_of
     from hotloop.lab.compare.compare import Asked
-    from hotloop.lab.compare.present import against_commits, build_all, earlier_of
+    from hotloop.lab.compare.process import check_asked
     from hotloop.lab.measure.loop import Plan, Rounds
 
     policy, (kept, refs) = options.policy, baselines
@@ -173,8 +173,8 @@ def climb_all(
     target: Target, modes: Sequence[str], options: BenchOptions, baselines: "Sequence[Record]"
 ) -> int:
     """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder."""
-    from hotloop.lab.ladder import climb
     from hotloop.lab.training import settings as training_settings
+    from hotloop.lab.training.sides import climb
     from hotloop.report.kinds.bench import ladder
     from hotloop.report.terminal import draw
 
@@ -218,8 +218,8 @@ def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
 
 def climb_program(program: "Program", mode: str, options: BenchProgramOptions) -> int:
     """Measure the rungs of a program's training, keep every record and show the ladder."""
-    from hotloop.lab.ladder import check_modes
     from hotloop.lab.programs.ladder import climb
+    from hotloop.lab.training.sides import check_modes
     from hotloop.report.kinds.bench import ladder
     from hotloop.report.terminal import draw
 

@@ -91,8 +91,8 @@ def of_one(options: CompareOptions) -> "Record":
 
 def of_commits(words: str, then: str, options: CompareOptions) -> "Record":
     """Compare a target, or the training on it, at two commits of the project in the current folder."""
-    from hotloop.lab.compare.commits import NOT_COUNTED, CommitContender, check_asked, check_out, commands
-    from hotloop.lab.compare.present import check_out_beside
+    from hotloop.lab.compare.commits import check_out, commands
+    from hotloop.lab.compare.process import NOT_COUNTED, CommitContender, check_asked
     from hotloop.lab.measure.policy import LEARNING
 
     asked, build = asked_of(options), options.build
@@ -104,10 +104,8 @@ def of_commits(words: str, then: str, options: CompareOptions) -> "Record":
     if names_training(words):
         asked = replace(asked, replayed=False, policy=LEARNING)
     target = side_of(words)
-    with (
-        check_out(Path.cwd(), then, options.b_ref, target, build=build, garbage=options.gc, say=remark)
-        if options.b_ref
-        else check_out_beside(Path.cwd(), then, target, asked, remark, build)
+    with check_out(
+        Path.cwd(), then, options.b_ref or None, target, build=build, garbage=options.gc, say=remark
     ) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
         return live(a, b, asked)
@@ -115,15 +113,15 @@ def of_commits(words: str, then: str, options: CompareOptions) -> "Record":
 
 def of_installed(words: str, options: CompareOptions) -> "Record":
     """Compare a target as two environments have its packages installed."""
-    from hotloop.lab.compare.commits import check_asked
-    from hotloop.lab.compare.installed import open_installed
+    from hotloop.lab.compare.commits import open_installed
+    from hotloop.lab.compare.process import check_asked
 
     asked = asked_of(options)
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
     if names_training(words):
         raise InputError("trainings are not compared between environments: leave out train. keys")
     places = (options.a_python, options.b_python)
-    with open_installed(places, side_of(words), asked, remark) as (a, b):
+    with open_installed(places, side_of(words), options.gc, remark) as (a, b):
         return live(a, b, asked)
 
 

@@ -13,8 +13,8 @@ from hotloop.options.train import TrainOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
-    from hotloop.lab.training.folder import Run
     from hotloop.lab.training.run import Asked
+    from hotloop.lab.training.settings import Run
 
 
 OWN = ("network", "teacher")  # Keys that may name code of one's own
@@ -77,7 +77,7 @@ def typed(target: str | None, words: list[str] | None) -> Target:
 
 def asked_for(target: Target, root: Path, trusted: Path | None, *, resume: bool) -> "Asked":
     """Check everything that can be checked, then make or find the run's folder."""
-    from hotloop.lab.training import folder as folders
+    from hotloop.lab.training import settings as folders
     from hotloop.lab.training import settings as training_settings
     from hotloop.lab.training.run import Asked, check_trace
     from hotloop.lab.validate.shadow import comparisons_of
@@ -91,7 +91,7 @@ def asked_for(target: Target, root: Path, trusted: Path | None, *, resume: bool)
             raise InputError("validate= begins with a run's first step: leave out --resume, or validate=")
     checkpoint = None
     if resume:
-        found = folders.find(root, name)
+        found = folders.find_run(root, name)
         target = resumed(found, target, trusted)
         checkpoint, damaged = folders.last_checkpoint(found)
         for line in damaged:
@@ -102,7 +102,7 @@ def asked_for(target: Target, root: Path, trusted: Path | None, *, resume: bool)
         raise InputError("train needs a TARGET, such as prospector: hotloop train --help says how")
     made = training_settings.read(target)
     check_trace(made.profiler, training_settings.updates_of(made))
-    run = found if resume else folders.begin(root, name, target.name)
+    run = found if resume else folders.begin_run(root, name, target.name)
     told = training_settings.with_full_names(target)
     return Asked(settings=made, run=run, told=told, resume=checkpoint, validate=validate)
 
@@ -113,8 +113,7 @@ def resumed(run: "Run", target: Target, trusted: Path | None) -> Target:
     What its file alone names, and nobody typed now, is not called unless it is of this project.
     """
     from hotloop.core.registry import find
-    from hotloop.lab.training.folder import SETTINGS
-    from hotloop.lab.training.settings import with_full_names
+    from hotloop.lab.training.settings import SETTINGS, with_full_names
 
     was = run.told()
     if target.name and target.name != was.name and find(target.name).target != find(was.name).target:

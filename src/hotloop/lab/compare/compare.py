@@ -5,7 +5,7 @@ are compared again between them; before anything is called faster or slower, a s
 instances a side has to agree.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -13,19 +13,26 @@ from statistics import fmean
 from string import ascii_lowercase
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
 from hotloop.core.record.metadata import Instructions
+from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.vector import NEXT_STEP
+from hotloop.envs.spec import Spec
 from hotloop.judge.compare import MOVED, SPARE_CORES, ComparisonInput, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.contenders import Contender, draw_seed, kept_apart, unlike_widths, unlikeness
-from hotloop.lab.compare.phases import check_control, compare_phases
-from hotloop.lab.compare.projects import RemoteSide
-from hotloop.lab.measure.loop import Plan, late_shares, until_interrupted, warm_up
+from hotloop.lab.compare.contenders import (
+    Contender,
+    RemoteSide,
+    draw_seed,
+    kept_apart,
+    unlike_widths,
+    unlikeness,
+)
+from hotloop.lab.measure.loop import Plan, late_shares, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import (
     Recorder,
@@ -41,7 +48,7 @@ from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_u
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
 from hotloop.stats.intervals import FEWEST
-from hotloop.stats.ratio import outcome
+from hotloop.stats.ratio import outcome, ratio
 from hotloop.stats.summary import with_metrics
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
@@ -201,23 +208,25 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
 
     progress = kept_so_far(so_far, progress)
     with until_interrupted(found), no_collection(asked.garbage):
-        measure(a, b, asked, found, progress)
+        measure_contenders(a, b, asked, found, progress)
     return record(a, b, asked, found, recorder)
 
 
-def measure(a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress) -> None:
+def measure_contenders(
+    a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress
+) -> None:
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
     check_equal(a, b, asked, found, progress)
     found.faults = b.faults(asked.policy)
     if found.agreement and found.agreement.difference and not asked.unlike:
         return
-    making_ns = run(a, b, ONCE, asked, found, progress)
+    making_ns = run_instances(a, b, ONCE, asked, found, progress)
     if found.runs[
         0
     ].diverged:  # a reset need not undo what was replayed: again, with sides that were just made
         found.runs.clear()
-        making_ns = run(a, b, ONCE, asked, found, progress)
+        making_ns = run_instances(a, b, ONCE, asked, found, progress)
     first = found.runs[0]
     if first.diverged:
         return
@@ -226,7 +235,7 @@ def measure(a: Contender, b: Contender, asked: Asked, found: CompareState, progr
     if moved in MOVED and not (moved == "faster" and too_few(found)):
         turn_ns = fmean(turn.ns for letter in (A, B) for turn in first.all_turns(letter))
         count = 1 if first.polls else instance_count(asked.plan, making_ns / sum(ONCE.values()), turn_ns)
-        run(a, b, {A: count, B: count}, asked, found, progress)
+        run_instances(a, b, {A: count, B: count}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan, seed=found.timing_seed)
     if asked.instructions:
@@ -276,7 +285,7 @@ def instance_count(plan: Plan, making_ns: float, turn_ns: float) -> int:
     return max(FEWEST_INSTANCES, min(MOST_INSTANCES, int(fit)))
 
 
-def run(
+def run_instances(
     a: Contender,
     b: Contender,
     counts: Mapping[str, int],
@@ -516,3 +525,82 @@ def shadowed(found: CompareState) -> Validation | None:
     """What shadow encoders compared on every side of every run, warm-up and all."""
     counters = (tally.last for each in found.runs for tally in each.work.values())
     return reduce(both_validations, map(describe_validation, counters), None)
+
+
+PYTHON = "python"  # What the wall has beyond the step: Python and the binding
+SMALLEST_SHARE = 0.005  # Of A's wall time; a phase below it is too short for its clock
+FEWEST_ROUNDS = 24  # So many that intervals which hold for a dozen phases together still exclude the extremes
+
+Costs = Mapping[str, float]  # Phase to ns of an env-step
+
+
+def check_control(control: str | None, spec: Spec) -> None:
+    """Refuse a phase that is not there before anything is measured, where the phases are known."""
+    if control is not None and spec.phases:
+        find_phase(control, (PYTHON, *spec.phases))
+
+
+def find_phase(name: str, phases: Collection[str]) -> None:
+    if name not in phases:
+        raise unknown("phase", name, phases, f"the phases are {', '.join(phases)}")
+
+
+def compare_phases(
+    a: Contender,
+    b: Contender,
+    policy: str,
+    control: str | None,
+    plan: Plan,
+    *,
+    seed: int | None = None,
+) -> tuple[PhaseRatio, ...]:
+    """Let instrumented sides take turns, and compare each phase that both have."""
+    with ExitStack() as stack:
+        sides = {
+            name: stack.enter_context(closing(contender.side(policy, profile=True, seed=seed)))
+            for name, contender in ((A, a), (B, b))
+        }
+        looking = Plan(
+            budget_ns=plan.budget_ns // 2,
+            length=warm_up(sides).length,
+            min_rounds=FEWEST_ROUNDS,
+            patient=True,
+            block=len(sides),
+        )
+        turns = measure(sides, looking).turns
+    costs = {name: [phase_costs(turn) for turn in taken] for name, taken in turns.items()}
+    return tuple(ratios(costs, control))
+
+
+def phase_costs(turn: Turn) -> Costs:
+    """What each phase of an env-step took in one turn."""
+    inside = {name: ns / turn.env_steps for name, ns in turn.phases.items()}
+    step_ns = inside.pop("step", sum(inside.values()))
+    return {PYTHON: turn.ns_per_env_step - step_ns, **inside}
+
+
+def ratios(costs: Mapping[str, list[Costs]], control: str | None) -> list[PhaseRatio]:
+    """Each phase's ratio, with intervals that hold for all of them together."""
+    mean_ns = {name: fmean(round_[name] for round_ in costs[A]) for name in costs[A][0]}
+    wall = sum(mean_ns.values())
+    if control is not None:
+        find_phase(control, mean_ns)
+    named = [
+        name
+        for name, ns in mean_ns.items()
+        if name in costs[B][0] and ns > SMALLEST_SHARE * wall and all_positive(costs, name)
+    ]
+    return [phase_ratio(costs, name, mean_ns[name] / wall, len(named), control) for name in named]
+
+
+def all_positive(costs: Mapping[str, list[Costs]], name: str) -> bool:
+    return all(round_[name] > 0 for rounds in costs.values() for round_ in rounds)
+
+
+def phase_ratio(
+    costs: Mapping[str, list[Costs]], name: str, share: float, together: int, control: str | None
+) -> PhaseRatio:
+    series = ([round_[name] for round_ in costs[side]] for side in (A, B))
+    found = ratio(*series, together=together)
+    worth = 1 / (1 - share + share / found.estimate)
+    return PhaseRatio(phase=name, ratio=found, share=share, worth=worth, control=name == control)

@@ -1,6 +1,7 @@
 """Contenders: what can be compared, and whether it may be."""
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -13,16 +14,16 @@ from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Instructions
 from hotloop.core.target import Target
-from hotloop.envs.projects import apart, is_apart, sources
+from hotloop.core.turn_clock import Turn, collect_rest
+from hotloop.envs.projects import Process, apart, is_apart, sources
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.compare import unequal, workload
-from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting, draw_timing_seed
 from hotloop.lab.measure.resources import count
 from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.target import Opener, check_player, open_subject
-from hotloop.lab.validate.equal import USUAL, Agreement, Reach, check_ignored, replay
+from hotloop.lab.validate.equal import USUAL, Agreement, Reach, check_ignored, is_ignored, replay
 from hotloop.lab.validate.match import aligned, closeness_between, is_aligned
 
 
@@ -181,3 +182,82 @@ def unlike_widths(a: Contender, b: Contender) -> str:
     """Return the numbers of envs where they differ: other work a call, which only --unlike compares."""
     one, other = a.spec.num_envs, b.spec.num_envs
     return "" if one == other else f"num_envs {one:,} against {other:,}"
+
+
+class RemoteSide:
+    """A side in another process; only one of them runs at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        policy: str,
+        *,
+        profile: bool,
+        process: Process | None = None,
+        ignore: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> None:
+        """In a new process, or in one that was started for it and is closed with it."""
+        self.name, self._ignore = name, ignore
+        self._process = process or Process(name)
+        try:
+            collects = gc.isenabled()
+            self._side = self._process.new(
+                f"{__name__}:open_remote", name, target, policy, profile=profile, collects=collects, seed=seed
+            )
+        except BaseException:
+            self._process.close()
+            raise
+
+    @property
+    def grain(self) -> int:
+        grain: int = self._side.grain
+        return grain
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        taken: Turn = self._side.turn(env_steps, run_in)
+        return taken
+
+    def show_env_by_env(self, autoreset: str) -> None:
+        self._side.show_env_by_env(autoreset)
+
+    def seen(self) -> Mapping[str, str]:
+        return {name: told for name, told in self._side.seen().items() if not is_ignored(name, self._ignore)}
+
+    def counters(self) -> Mapping[str, int]:
+        counters: Mapping[str, int] = self._side.counters()
+        return counters
+
+    def close(self) -> None:
+        self._process.close()
+
+
+class OwnSide(SubjectSide):
+    """The side itself, in its process, which leaves no garbage for its next turn."""
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        taken = super().turn(env_steps, run_in)
+        collect_rest()
+        return taken
+
+    def seen(self) -> Mapping[str, str]:
+        return dict(super().seen())
+
+    def counters(self) -> Mapping[str, int]:
+        return dict(super().counters())
+
+
+def open_remote(
+    name: str, target: Target, policy: str, *, profile: bool, collects: bool, seed: int | None = None
+) -> OwnSide:
+    """Open a side here, with the garbage collector as it is where it is compared."""
+    subject = open_subject(target, profile=profile)
+    if seed is not None:
+        subject.reseed(seed)
+    check_player(subject, policy)
+    gc.collect()
+    gc.freeze()
+    if not collects:
+        gc.disable()
+    return OwnSide(name, subject, policy)

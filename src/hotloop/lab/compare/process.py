@@ -1,37 +1,157 @@
-"""Sides that live in processes of their own, each with its own Python, commanded over pipes."""
+"""Targets at a commit or in another Python: each side lives in a process of its own, commanded over pipes."""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from hotloop.core.errors import InputError
+from hotloop.core.machine import UNKNOWN, Sources
+from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.process.worker import Worker
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record.metadata import Code, Described, Instructions
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.callables import lent
-from hotloop.lab.validate.equal import Reach, TooFew
+from hotloop.envs.spec import Spec
+from hotloop.lab.compare.contenders import Contender
+from hotloop.lab.measure.policy import LEARNING, RANDOM
+from hotloop.lab.measure.resources import Where, count
+from hotloop.lab.measure.sides import Side
+from hotloop.lab.validate.equal import USUAL, Agreement, Reach
+
+if TYPE_CHECKING:
+    from hotloop.lab.compare.commits import Checkout
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"
 
+# Because a commit may be older than the instrument, and than its players.
+WHOLE = "commits and environments are compared whole, under random play: give no --policy and no --profile"
+
+NOT_COUNTED = (
+    "instructions of {name} are not counted: a build may give it a Python without this Hotloop; "
+    "leave out --instructions"
+)
+
+
+def check_asked(policy: str, *, beyond_speed: bool) -> None:
+    """Refuse what a commit cannot be asked."""
+    if policy not in (RANDOM, LEARNING) or beyond_speed:
+        raise InputError(WHOLE)
+
+
+class CommitContender:
+    """A target at a commit; two of them are said to differ in their code, so nothing else may differ."""
+
+    sources: Sources = MappingProxyType({})
+
+    def __init__(self, checkout: "Checkout", facts: Mapping[str, Any] | None = None) -> None:
+        """`facts` are those of a side that is open already."""
+        self.checkout = checkout
+        if facts is None:
+            with closing(checkout.open()) as side:
+                facts = side.facts
+        self._facts = facts
+        self.name = f"{checkout.target.name} at {checkout.commit.name}"
+
+    @property
+    def spec(self) -> Spec:
+        facts, checkout = self._facts, self.checkout
+        seed = checkout.settings["seed"]
+        described = (
+            Described(**facts["target"])  # as the commit's own Hotloop describes it
+            if facts["target"] is not None
+            else Described(
+                name=checkout.target.name,
+                world=None,
+                impl=facts["impl"],
+                device="cpu",
+                params=checkout.target.keys | {"seed": seed},
+                workload_hash="",
+                variant={"num_envs": facts["num_envs"]},
+            )
+        )
+        return Spec(
+            name=checkout.target.name,
+            impl=facts["impl"],
+            requested="auto",
+            num_envs=facts["num_envs"],
+            agents=facts["agents"],
+            threads=int((facts["target"] or {}).get("variant", {}).get("threads", 1)),
+            seed=seed,
+            described=described,
+            same_work=checkout.target,
+        )
+
+    @property
+    def code(self) -> Code:
+        build = self._facts["build"] or {}
+        return {
+            "version": self._facts["versions"].get("hotloop", "unknown"),
+            "commit": self.checkout.commit.sha or UNKNOWN,
+            "dirty": self.checkout.commit.dirty,
+            "compiler": build.get("compiler"),
+            "flags": build.get("flags"),
+        }
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Return the versions of Python and of the packages that its process has loaded."""
+        packages: dict[str, str] = self._facts["packages"]
+        return packages
+
+    @property
+    def takes_seed(self) -> bool:
+        keys = self.checkout.target.keys
+        return "seed" not in keys and not any(key.startswith("train.") for key in keys)
+
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
+        check_asked(policy, beyond_speed=profile)
+        return self.checkout.open(seed)
+
+    def agreement(
+        self, other: Contender, reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
+    ) -> Agreement:
+        """Both replay the same steps, each in its own process, and answer hashes of all that they show."""
+        assert isinstance(other, CommitContender)
+        with closing(self.checkout.open()) as a, closing(other.checkout.open()) as b:
+            return replay_both(a, b, reach)
+
+    def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
+        checkout = self.checkout
+        if not checkout.can_count:
+            raise InputError(NOT_COUNTED.format(name=self.name))
+        where = Where(folder=checkout.place, environment=checkout.runner[1])
+        return count(checkout.target, policy=policy, env_steps=env_steps, where=where)
+
+    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Do nothing: each of its sides is closed by its caller."""
+
 
 class ProcessSide:
-    """A target in a worker process; see worker.py for what is said between them."""
+    """A target in a worker process; see worker.py for the commands and answers between them."""
 
     def __init__(
         self,
         name: str,
         python: Path,
         folder: Path,
-        asked: Mapping[str, object],
+        settings: Mapping[str, object],
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.worker = Worker(
             name,
-            [str(python), str(WORKER), json.dumps(asked)],
+            [str(python), str(WORKER), json.dumps(settings)],
             {**(os.environ if environment is None else environment), **lent()},
             folder,
         )
@@ -82,11 +202,6 @@ class ProcessSide:
             return self.worker.answer()
 
 
-def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
-    """Where two sides first answer differently when both replay the same steps; None where nowhere."""
-    return replay_both(a, b, Reach(steps=steps, needed=steps, episodes=False, most_ns=None)).difference
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
     """What the worker of one side replayed."""
@@ -96,43 +211,32 @@ class Replay:
     ns: int  # Time after the first step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashAgreement:
-    """How far two sides replayed the same steps, and where they first answered differently."""
-
-    steps: int
-    fields: tuple[str, ...]
-    difference: str | None
-    too_few: TooFew | None = None
-
-
-def replay_both(a: ProcessSide, b: ProcessSide, reach: Reach) -> HashAgreement:
-    """Let both sides replay the same steps, one after the other."""
+def replay_both(a: ProcessSide, b: ProcessSide, reach: Reach) -> Agreement:
+    """Let both sides replay the same steps, one after the other, and compare their hashes."""
     one, other = a.replay(reach), b.replay(reach)
     fields: dict[str, None] = {}
     both = list(zip(one.steps, other.steps, strict=False))
+    steps, difference = len(both) - 1, None
     for step, (ours, theirs) in enumerate(both):
         fields |= dict.fromkeys((*ours, *theirs))
         differing = [field for field in fields if ours.get(field) != theirs.get(field)]
         if differing:
+            first, *others = differing
+            only = "A" if first in ours else "B"
+            what = f"{first} differ" if first in ours and first in theirs else f"only {only} answers {first}"
             where = f"step {step}" if step else "the reset"
-            said = f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
-            return HashAgreement(steps=step, fields=tuple(fields), difference=said)
-    steps = len(both) - 1
+            difference = f"{where}: {what}" + (f" (and {', '.join(others)})" if others else "")
+            steps = step
+            break
     enough_at = max((each.enough_at if each.enough_at is not None else steps + 1) for each in (one, other))
-    return HashAgreement(
+    is_enough = difference is not None or enough_at <= steps
+    envs = a.facts["num_envs"]
+    return Agreement(
         steps=steps,
+        envs=envs,
+        comparisons=(steps + 1) * envs * a.facts["agents"],
         fields=tuple(fields),
-        difference=None,
-        too_few=None if enough_at <= steps else reach.missing(steps, one.ns + other.ns),
+        difference=difference,
+        all_envs=envs,
+        too_few=None if is_enough else reach.missing(steps, one.ns + other.ns),
     )
-
-
-def _named(field: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    if field in ours and field in theirs:
-        return f"{field} differ"
-    return f"only {'A' if field in ours else 'B'} answers {field}"
-
-
-def _others(differing: Sequence[str]) -> str:
-    return f" (and {', '.join(differing[1:])})" if len(differing) > 1 else ""

@@ -13,8 +13,8 @@ from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative
+from hotloop.lab.compare.compare import compare_phases
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.compare.phases import compare_phases
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import WARMUP_SHARE, Length, Plan, grain_of, length_of, warm_up, whole
 from hotloop.lab.measure.policy import RANDOM, REPLAYED

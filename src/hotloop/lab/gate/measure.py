@@ -39,19 +39,19 @@ from hotloop.judge.gate import (
 )
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import (
+    TREE,
     Checkout,
     Commit,
-    CommitContender,
     Say,
     apart,
-    asked_of,
     prepare,
     python_of,
     resolve,
     root_of,
+    worker_settings,
 )
 from hotloop.lab.compare.compare import Asked, compared
-from hotloop.lab.compare.present import TREE
+from hotloop.lab.compare.process import CommitContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.sides import Garbage
 from hotloop.lab.programs import bench as program_bench
@@ -105,14 +105,12 @@ class Place:
 
     def checkout(self, target: Target, root: Path, garbage: Garbage = "between") -> Checkout:
         """Return what opens the target here, in a process of its own."""
-        settings: dict[str, object] = asked_of(root, target, garbage)
-        if self.is_tree:
-            del settings["tree"]
+        tree = {} if self.is_tree else {"tree": str(root.resolve())}
         return Checkout(
             commit=self.commit,
             place=self.folder,
             target=target,
-            asked=settings,
+            settings=worker_settings(target, garbage, **tree),
             environment=self.bare,
             python=self.python if self.is_tree else None,
         )

@@ -370,7 +370,7 @@ def is_trained(policy: str) -> bool:
 
 def checkpoint_of(policy: str) -> Path:
     """The file of a policy; InputError where there is no such run, or it has none."""
-    from hotloop.lab.training import folder
+    from hotloop.lab.training import settings
 
     if not policy.startswith(RUN):
         if not Path(policy).is_file():
@@ -378,12 +378,12 @@ def checkpoint_of(policy: str) -> Path:
         return Path(policy)
     name, runs = (
         policy.removeprefix(RUN),
-        [path.name for path in sorted(folder.ROOT.glob("*")) if path.is_dir()],
+        [path.name for path in sorted(settings.ROOT.glob("*")) if path.is_dir()],
     )
     if name not in runs:
         there = f"there are {', '.join(runs)}" if runs else f"train one with hotloop train TARGET run={name}"
         raise unknown("run", name, runs, there)
-    return folder.last_checkpoint(folder.find(folder.ROOT, name))[0]
+    return settings.last_checkpoint(settings.find_run(settings.ROOT, name))[0]
 
 
 class Trained:

@@ -67,7 +67,7 @@ def opened(target: Target, policy: str = RANDOM, *, layout: int = 0, where: Wher
     """
     asked = {"target": on_one_thread(target).plain(), "policy": policy}
     elsewhere = ["-X", f"layout={'-' * layout * APART}"] if layout else []
-    words = [*elsewhere, "-m", "hotloop.lab.workers.counted", json.dumps(asked)]
+    words = [*elsewhere, "-m", "hotloop.lab.workers.run", "count", json.dumps(asked)]
     return Counter(words, where.environment, where.folder)
 
 

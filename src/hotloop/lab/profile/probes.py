@@ -200,7 +200,7 @@ def scene(asked: Asked) -> Iterator[Scene]:
 def program(asked: Asked) -> tuple[str, ...]:
     """The words of a program that plays the same."""
     told = {"target": asdict(asked.target), "policy": asked.policy, "seconds": SECONDS}
-    return ("-P", "-m", "hotloop.lab.workers.played", json.dumps(told))
+    return ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(told))
 
 
 @contextmanager

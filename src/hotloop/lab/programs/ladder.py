@@ -14,10 +14,10 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import RUNG, RUNG_FILE
 from hotloop.judge.judge import judge
-from hotloop.lab.ladder import ORDER, POLICIES
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
+from hotloop.lab.training.sides import ORDER, POLICIES
 from hotloop.stats.summary import with_metrics
 
 NO_RUNG = (

@@ -30,7 +30,7 @@ from hotloop.stats.summary import with_metrics
 OURS = "hotloop.lab."  # Experiments are functions of this package: nobody's file says what else is called
 PARTS = 1_000  # Of a cell, as progress counts it
 FOLDER = Path("artifacts/sweeps")  # Where the shelves of sweeps are unless somebody says otherwise
-WORKER = ("-P", "-m", "hotloop.lab.workers.cell")
+WORKER = ("-P", "-m", "hotloop.lab.workers.run", "cell")
 
 
 class Experiment(Protocol):

@@ -214,7 +214,7 @@ def named(times: TimeTree, ranks: "Ranks") -> TimeTree:
     return times.renamed(lambda path: path.replace(WAITING, slowest))
 
 
-WORKER = ("-P", "-m", "hotloop.lab.workers.rank")
+WORKER = ("-P", "-m", "hotloop.lab.workers.run", "rank")
 
 START_NS = 180_000_000_000  # What a rank may take to be there
 ROOM_S = 60.0  # What a cluster may take to make room for ranks that fit into it

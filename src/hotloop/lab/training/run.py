@@ -28,11 +28,10 @@ from hotloop.judge.judge import broken_off, judge
 from hotloop.lab.diagnose import causal
 from hotloop.lab.measure.loop import Tally
 from hotloop.lab.measure.record import Recorder
-from hotloop.lab.training import folder as folders
-from hotloop.lab.training.folder import Run
+from hotloop.lab.training import settings as folders
 from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together
 from hotloop.lab.training.record import TrainingState, Window, record_of
-from hotloop.lab.training.settings import RunSettings
+from hotloop.lab.training.settings import Run, RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
 from hotloop.probes.resources import Sampler, reader
