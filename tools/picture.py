@@ -22,7 +22,7 @@ from rich.text import Text
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
 from hotloop.core.target import Target
-from hotloop.lab.profile.profile import profile
+from hotloop.lab.profile.profile import ProfilePlan, profile
 from hotloop.report import terminal
 from hotloop.report.facts import notices
 from hotloop.report.kinds.profile import glance
@@ -91,7 +91,7 @@ def main(names: Sequence[str]) -> int:
         for name in names:
             PICTURE.with_stem(name).write_text(draw_commands(name), encoding="utf-8")
         return ExitCode.FINE
-    record = profile(Target(TARGET))
+    record = profile(ProfilePlan(target=Target(TARGET)))
     if record.exit_code != ExitCode.FINE:
         print(f"the run is not worth a picture: {record.notices[0].text}", file=sys.stderr)
         return record.exit_code

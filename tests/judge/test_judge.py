@@ -15,7 +15,7 @@ from hotloop.core.record.profile import WALL, Overhead, Phase, Repeated, RerunRe
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import RULES, judge
-from hotloop.lab.profile.tree import step_times
+from hotloop.lab.profile.calls import step_times
 
 SOURCE = Path(hotloop.__file__).parent
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.profiles import profile
 from support.trainings import small, trained
 
 import hotloop
@@ -25,7 +26,6 @@ from hotloop.judge.case import Case
 from hotloop.judge.diagnose import diagnose
 from hotloop.lab.diagnose.alternatives import alternatives
 from hotloop.lab.profile.probes import choose
-from hotloop.lab.profile.profile import Extras, profile
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.profile import profile as profile_program
 
@@ -243,8 +243,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def env(fault: str, *probes: str) -> Record:
-    extras = Extras(probes=choose(probes))
-    return profile(Target("their_env.py:make", {"fault": fault} if fault else {}), 400, extras=extras)
+    return profile(Target("their_env.py:make", {"fault": fault} if fault else {}), 400, probes=choose(probes))
 
 
 @pytest.mark.parametrize("rule", ["resets", "path", "index"])
@@ -307,7 +306,7 @@ class Env:
 def test_an_env_in_python_cell_by_cell_and_one_on_arrays(folder: Path) -> None:
     (folder / "life.py").write_text(LIFE)
     for keys, is_slow in (({}, True), ({"arrays": "true"}, False)):
-        found = profile(Target("life.py:Env", keys), 200, extras=Extras(probes=choose(["cprofile"])))
+        found = profile(Target("life.py:Env", keys), 200, probes=choose(["cprofile"]))
         assert ("calls" in named(found)) is is_slow
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.diagnose import Diagnosis, diagnose
-from hotloop.lab.profile.profile import profile
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.profile import profile as profile_program
 

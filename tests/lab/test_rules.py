@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support import faulty_targets, fooling
 from support.drawn import text
+from support.profiles import profile
 from support.records import BENCH, MACHINE, PROFILE, bench_with
 from support.sides import DIFFERS, FakeContender, steady
 
@@ -29,7 +30,7 @@ from hotloop.lab.measure.record import describe_path
 from hotloop.lab.measure.resources import subtract
 from hotloop.lab.measure.settle import AGAIN
 from hotloop.lab.profile import profile as profiling
-from hotloop.lab.profile.rerun import rerun
+from hotloop.lab.profile.slow import rerun
 from hotloop.lab.validate import bundle
 from hotloop.lab.validate.shadow import Shadowing
 from hotloop.report.kinds.bench import bench as bench_sections
@@ -82,7 +83,7 @@ def test_rule_1_clean_and_instrumented_passes_are_different_passes(monkeypatch):
     monkeypatch.setattr(profiling, "WARMUP", 40)
     monkeypatch.setattr(profiling, "play", paced)
     monkeypatch.setattr(profiling.StepView, "turn", watched)
-    record = profiling.profile(TOY, profiling.PAIRS * 8)
+    record = profile(TOY, profiling.PAIRS * 8)
     assert record.values["env_steps_per_s"] == pytest.approx([8e9 / 1_000] * profiling.PAIRS)
     assert (record.overhead.ratio, *record.overhead.ci95) == pytest.approx((10, 10, 10))
 
@@ -99,7 +100,7 @@ def test_rule_2_what_ran_is_attested(monkeypatch):
     for name in ("env_steps", "native_steps"):
         still = property(lambda it, name=name: real(it) | {name: first.setdefault(id(it), real(it))[name]})
         monkeypatch.setattr(Batch, "counters", still)
-        for measured in (lambda: bench(TOY, SHORT), lambda: profiling.profile(TOY, 640)):
+        for measured in (lambda: bench(TOY, SHORT), lambda: profile(TOY, 640)):
             with pytest.raises(SetupError, match=r"stood still|0\.0% of the steps"):
                 measured()
 
@@ -117,7 +118,7 @@ def test_rule_3_work_is_counted(quick):
 
 def test_rule_4_phases_add_up(monkeypatch):
     monkeypatch.setattr(profiling, "WARMUP", 40)
-    record = profiling.profile(TOY, profiling.PAIRS * 8)
+    record = profile(TOY, profiling.PAIRS * 8)
     rows = {phase.path: phase.total_ns for phase in record.phases}
     inside = sum(ns for path, ns in rows.items() if path.startswith("wall/step/"))
     assert inside + record.unaccounted_ns == rows["wall/step"]
@@ -317,7 +318,7 @@ def test_rule_15_time_passes(monkeypatch):
     """The slowest step is kept with its seed and number, and can be come to again; pauses are marked."""
     monkeypatch.setattr(profiling, "WARMUP", 20)
     target = Target("support.stalling:make", {"at": "60", "seconds": "0.3"})
-    record = profiling.profile(target, 100)
+    record = profile(target, 100)
     (slowest,) = (step for step in record.slow.steps if step.wall_ns >= 300_000_000)
     assert (slowest.step, slowest.seed) == (60, 42)
     assert slowest.gc_ns <= record.slow.pauses.total_ns

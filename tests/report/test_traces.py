@@ -5,10 +5,10 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.target import Target
 from hotloop.core.time_tree import Slice, Trace
-from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.trace import Tracer
 from hotloop.report import files as module
 from hotloop.report.files import draw_speedscope, draw_trace

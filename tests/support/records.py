@@ -6,7 +6,7 @@ from typing import Any
 from hotloop.core.record import Method, Record
 from hotloop.core.record.metadata import Described, PathRan, Work
 from hotloop.core.record.profile import Overhead, describe_times
-from hotloop.lab.profile.tree import step_times
+from hotloop.lab.profile.calls import step_times
 from hotloop.stats.summary import with_metrics
 
 MACHINE: dict[str, Any] = {

@@ -22,7 +22,8 @@ from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.probes import choose
-from hotloop.lab.profile.profile import Asked, Extras, look
+from hotloop.lab.profile.profile import ProfilePlan
+from hotloop.lab.profile.profile import profile as run_profile
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.validate import validate as validating
 from hotloop.lab.validate.match import match_of
@@ -57,10 +58,10 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     folder for what probes draw. `trace` is given sampled steps; `baselines` is a folder of profiles, whose
     latest of the target is compared with.
     """
-    extras = Extras(probes=choose(probes), baselines=baselines, files=files)
+    chosen = choose(probes)
     maker = None if isinstance(env, str) else maker_of(env, given, phases)
     with closing(Opener(maker.open if maker else None)) as opener:
-        asked = Asked(
+        plan = ProfilePlan(
             target=Target(maker.name) if maker else Target(env, given, phases),
             opener=opener,
             steps=steps,
@@ -68,8 +69,11 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
             time=tuple(time),
             tape=tape,
             tracer=trace,
+            probes=chosen,
+            baselines=baselines,
+            files=files,
         )
-        return look(asked, extras)
+        return run_profile(plan)
 
 
 class Maker:

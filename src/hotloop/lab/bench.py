@@ -48,7 +48,6 @@ from hotloop.lab.measure.resources import counted
 from hotloop.lab.measure.sides import Garbage, SubjectSide, no_collection
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile import profile as profiling
-from hotloop.lab.profile.record import WALLS
 from hotloop.options.bench import BenchOptions
 
 
@@ -166,15 +165,15 @@ def with_phases(
     measured: Record, target: Target, progress: Progress, *, policy: str, garbage: Garbage
 ) -> Record:
     """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
-    asked = profiling.Asked(target=target, policy=policy, garbage=garbage)
-    profiled = profiling.measure(asked, progress)
-    pairs = {name: profiled.values[name] for name in WALLS}
+    plan = profiling.ProfilePlan(target=target, policy=policy, garbage=garbage)
+    profiled = profiling.measure(plan, progress)
+    pairs = {name: profiled.values[name] for name in profiling.WALLS}
     return replace(
         measured,
         partial=profiled.partial,
         values=measured.values | pairs,
         metrics=measured.metrics
-        | {name: profiled.metrics[name] for name in WALLS if name in profiled.metrics},
+        | {name: profiled.metrics[name] for name in profiling.WALLS if name in profiled.metrics},
         phases=profiled.phases,
         unaccounted_ns=profiled.unaccounted_ns,
         overhead=profiled.overhead,

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.profiles import profile
 
 import hotloop
 from hotloop.core.record.profile import WALL
 from hotloop.core.target import Target
-from hotloop.lab.profile.profile import profile
 
 SOURCE = Path(__file__).parents[2] / "support" / "engine.c"
 

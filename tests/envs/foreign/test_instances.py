@@ -5,6 +5,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 from support import made
+from support.profiles import profile
 
 import hotloop
 from hotloop.core.target import Target
@@ -14,7 +15,6 @@ from hotloop.lab.bench import bench
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
-from hotloop.lab.profile.profile import profile
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
 

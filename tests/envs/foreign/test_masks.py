@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from support.profiles import profile
 
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.target import Target
@@ -20,7 +21,6 @@ from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.policy import Actor, acting, load
-from hotloop.lab.profile.profile import profile
 from hotloop.lab.validate.match import ADVERSARIAL, actions_of
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)

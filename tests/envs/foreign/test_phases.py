@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.envs.registration import EnvSpec
+from support.profiles import profile
 from support.reporting import OBSERVE, PHYSICS
 
 import hotloop
@@ -27,7 +28,6 @@ from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.sides import play
-from hotloop.lab.profile.profile import profile
 
 STEPS = 200
 

@@ -7,7 +7,7 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, ProbeError
-from hotloop.lab.profile.attach import attach, command_of, watch
+from hotloop.lab.profile.probes import attach, command_of, watch_process
 from hotloop.probes import _running, pyspy
 
 FOUND = Finding(probe="pyspy", facts={"samples": 3})
@@ -35,7 +35,7 @@ def test_a_process_that_may_not_be_looked_at_is_a_fault_of_the_set_up(
     with pytest.raises(SetupError, match="py-spy may not: ask root"):
         attach(os.getpid(), tmp_path, 1)
     with pytest.raises(SetupError, match="py-spy may not: ask root"):
-        watch(os.getpid())
+        watch_process(os.getpid())
 
 
 def test_without_py_spy_and_without_a_process_nothing_is_begun(

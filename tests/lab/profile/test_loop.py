@@ -2,6 +2,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
@@ -10,8 +11,7 @@ from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs import tapes
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
-from hotloop.lab.profile.profile import profile
-from hotloop.lab.profile.record import loop_remarks
+from hotloop.lab.profile.profile import loop_remarks
 
 STEPS = 240
 
@@ -155,7 +155,7 @@ def test_what_was_played_is_recorded_and_can_be_played_again(target: str, tmp_pa
 
 def test_the_hosts_clock_around_a_policy_on_a_gpu_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "host-timer" not in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
-    monkeypatch.setattr("hotloop.lab.profile.record.cuda_runs", lambda: True)
+    monkeypatch.setattr("hotloop.lab.profile.profile.cuda_runs", lambda: True)
     assert "host-timer" in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
 
 

@@ -22,7 +22,8 @@ from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.profile import probes as probes_lab
-from hotloop.lab.profile.probes import Asked, check, choose, scene, with_probes
+from hotloop.lab.profile.probes import check, choose, probe_context, with_probes
+from hotloop.lab.profile.profile import ProfilePlan
 
 SMALL = {"num_envs": 4, "agents": 3}
 RESOURCES = {
@@ -44,14 +45,14 @@ def a_probe(name: str, look: Callable[[Scene], Finding], obstacle: Obstacle | No
     return Probe(name=name, purpose="a test", why_not=lambda: obstacle, look=look)
 
 
-def asked(folder: Path, *probes: Probe, **more: Any) -> Asked:
+def planned(*probes: Probe, **more: Any) -> ProfilePlan:
     usual: dict[str, Any] = {
         "target": Target("grid/toy", SMALL),
         "policy": "random",
         "steps": None,
         "time": (),
     }
-    return Asked(**usual | more, probes=probes, folder=folder)
+    return ProfilePlan(**usual | more, probes=probes)
 
 
 def found(staged: Scene) -> Finding:
@@ -89,7 +90,7 @@ def test_a_named_function_without_lines_is_refused() -> None:
 
 def test_findings_come_in_the_order_of_the_probes(tmp_path: Path) -> None:
     first, second = (a_probe(name, lambda _, name=name: Finding(probe=name)) for name in "ab")  # type: ignore[misc]
-    record = with_probes(PROFILE, asked(tmp_path / "new", first, second))
+    record = with_probes(PROFILE, planned(first, second), tmp_path / "new")
     assert [each.probe for each in record.findings] == ["a", "b"]
     assert record.notices == PROFILE.notices
 
@@ -101,7 +102,7 @@ def test_a_probe_that_cannot_run_is_a_notice_and_the_others_go_on(tmp_path: Path
     absent = a_probe("absent", found, Obstacle(why="it is not installed", remedy="install it"))
     faulty = a_probe("faulty", lambda staged: {}[staged.calls])  # type: ignore[misc]
     probes = (absent, a_probe("dark", broken), a_probe("refused", refuses), faulty, a_probe("mine", found))
-    record = with_probes(PROFILE, asked(tmp_path, *probes))
+    record = with_probes(PROFILE, planned(*probes), tmp_path)
     assert [each.probe for each in record.findings] == ["mine"]
     said = [(each.code, each.text, each.remedy) for each in record.notices]
     assert said[0] == ("no-probe", "the probe absent did not look: it is not installed", "install it")
@@ -117,7 +118,7 @@ def test_ctrl_c_keeps_what_was_found_and_marks_the_record(tmp_path: Path) -> Non
 
     never = a_probe("never", lambda _: pytest.fail("it went on"))
     probes = (a_probe("mine", found), a_probe("x", interrupted), never)
-    record = judge(with_probes(PROFILE, asked(tmp_path, *probes)))
+    record = judge(with_probes(PROFILE, planned(*probes), tmp_path))
     assert [each.probe for each in record.findings] == ["mine"]
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
     assert record.notices[-1] == notice(Code.PARTIAL, done="all")
@@ -125,13 +126,13 @@ def test_ctrl_c_keeps_what_was_found_and_marks_the_record(tmp_path: Path) -> Non
 
 def test_an_interrupted_profile_is_not_looked_at_any_further(tmp_path: Path) -> None:
     partial = replace(PROFILE, partial=True)
-    assert with_probes(partial, asked(tmp_path, a_probe("mine", found))) is partial
+    assert with_probes(partial, planned(a_probe("mine", found)), tmp_path) is partial
 
 
 def test_progress_is_told_before_each_probe(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     probes = (a_probe("a", found), a_probe("b", found))
-    with_probes(PROFILE, asked(tmp_path, *probes), lambda done, total: told.append((done, total)))
+    with_probes(PROFILE, planned(*probes), tmp_path, lambda done, total: told.append((done, total)))
     assert told == [(0, 2), (1, 2)]
 
 
@@ -141,7 +142,7 @@ def test_resources_and_instructions_fill_their_fields_of_the_record(tmp_path: Pa
         a_probe("resources", lambda _: Finding(probe="resources", facts=RESOURCES | {"threads": 2})),
         a_probe("instructions", lambda _: Finding(probe="instructions", facts=counted)),
     )
-    record = with_probes(PROFILE, asked(tmp_path, *probes))
+    record = with_probes(PROFILE, planned(*probes), tmp_path)
     assert record.resources is not None
     assert (record.resources.rss_peak_bytes, record.resources.cpu_share) == (5, 0.9)
     assert record.instructions is not None
@@ -152,7 +153,7 @@ def test_resources_and_instructions_fill_their_fields_of_the_record(tmp_path: Pa
 def test_lines_that_ran_take_back_that_the_function_was_never_called(tmp_path: Path) -> None:
     said = tuple(notice(Code.NEVER_CALLED, function=name) for name in ("Env.step", "Env.other"))
     lines = Finding(probe="line", facts={"ran": ["Env.step"]}, tables=(Table(title="", columns=(), rows=()),))
-    record = with_probes(replace(PROFILE, notices=said), asked(tmp_path, a_probe("line", lambda _: lines)))
+    record = with_probes(replace(PROFILE, notices=said), planned(a_probe("line", lambda _: lines)), tmp_path)
     assert record.notices == said[1:]
 
 
@@ -176,7 +177,8 @@ def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
 
     monkeypatch.setattr(probes_lab, "play", watch)
     keys = SMALL if target == "grid/toy" else {}
-    with scene(asked(tmp_path, target=Target(target, keys), policy=policy, steps=7)) as staged:
+    plan = planned(target=Target(target, keys), policy=policy, steps=7)
+    with probe_context(plan, tmp_path) as staged:
         seen.clear()
         chosen.clear()
         staged.draw(5)()
@@ -187,7 +189,7 @@ def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
 
 
 def test_actions_are_drawn_before_they_are_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with scene(asked(tmp_path)) as staged:
+    with probe_context(planned(), tmp_path) as staged:
         played = staged.draw(3)
         monkeypatch.setattr("hotloop.lab.measure.policy.RandomPlay.draw", lambda *_: pytest.fail("it drew"))
         played()
@@ -202,10 +204,8 @@ def test_nothing_is_left_on_after_any_probe_that_looks_in_this_process(
     before = (sys.getprofile(), sys.gettrace(), gc.isenabled(), {t.name for t in threading.enumerate()})
     function = "hotloop.envs.batch.Batch.step" if target == "grid/toy" else "gymnasium.core.Wrapper.step"
     for name, probe in inside.items():
-        record = with_probes(
-            PROFILE,
-            asked(tmp_path / name, probe, target=Target(target, keys), steps=40, time=(function,)),
-        )
+        plan = planned(probe, target=Target(target, keys), steps=40, time=(function,))
+        record = with_probes(PROFILE, plan, tmp_path / name)
         assert name in [each.probe for each in record.findings] or "caught nothing" in record.notices[-1].text
         after = (sys.getprofile(), sys.gettrace(), gc.isenabled(), {t.name for t in threading.enumerate()})
         assert after == before, name
@@ -213,7 +213,7 @@ def test_nothing_is_left_on_after_any_probe_that_looks_in_this_process(
 
 @pytest.mark.slow
 def test_the_program_that_is_looked_at_from_outside_plays_and_ends(tmp_path: Path) -> None:
-    with scene(asked(tmp_path)) as staged:
+    with probe_context(planned(), tmp_path) as staged:
         *words, settings = staged.program
     told = json.loads(settings) | {"seconds": 0.2}
     done = subprocess.run(

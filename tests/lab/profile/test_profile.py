@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
@@ -11,7 +12,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.policy import Actions
 from hotloop.lab.profile import profile as module
-from hotloop.lab.profile.profile import PAIRS, plan, profile
+from hotloop.lab.profile.profile import PAIRS, split_steps
 from hotloop.report.kinds.times import step_lines
 
 SMALL = {"num_envs": 8, "agents": 3}
@@ -119,9 +120,13 @@ def test_an_instrument_that_changes_the_work_is_found_out(monkeypatch: pytest.Mo
 
 
 def test_steps_are_those_of_each_side_split_into_pairs() -> None:
-    assert (plan(1_000).count, plan(1_000).iterations, plan(1_000).box_iterations) == (20, 50, False)
-    assert plan(1).iterations == 1
-    assert plan(None).box_iterations
+    assert (split_steps(1_000).count, split_steps(1_000).iterations, split_steps(1_000).box_iterations) == (
+        20,
+        50,
+        False,
+    )
+    assert split_steps(1).iterations == 1
+    assert split_steps(None).box_iterations
     assert profile(Target("grid/toy", SMALL), STEPS).work.env_steps == STEPS
 
 

@@ -2,14 +2,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import RerunResult, Slow
 from hotloop.core.target import Target
-from hotloop.lab.profile import rerun as module
-from hotloop.lab.profile.profile import PAIRS, profile
-from hotloop.lab.profile.rerun import FRESH, LOADED_TIMES, SAVED, repeated, rerun
+from hotloop.lab.profile import slow as module
+from hotloop.lab.profile.profile import PAIRS
+from hotloop.lab.profile.slow import FRESH, LOADED_TIMES, SAVED, repeated, rerun
 
 STEPS = PAIRS * 100
 PAUSE = {"at": 1_014, "seconds": 0.2}

@@ -4,7 +4,7 @@ import numpy as np
 from support.logged import events_of, laps_of, steps_of
 
 from hotloop.lab.profile.calls import Calls, Preemptions, calls_of_batch, calls_of_loop
-from hotloop.lab.profile.watch import KEPT, SlowestCalls
+from hotloop.lab.profile.slow import KEPT, SlowestCalls
 
 CHECK = (99, "abcd")
 

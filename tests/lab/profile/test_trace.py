@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.logged import events_of, laps_of, steps_of
+from support.profiles import profile
 
 from hotloop.core.record.profile import Slow
 from hotloop.core.target import Target
 from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.lab.profile import trace as module
 from hotloop.lab.profile.calls import calls_of_batch, calls_of_loop
-from hotloop.lab.profile.profile import PAIRS, profile
+from hotloop.lab.profile.profile import PAIRS
+from hotloop.lab.profile.slow import SlowestCalls
 from hotloop.lab.profile.trace import FIRST_WORKER, Tracer, nest
-from hotloop.lab.profile.watch import SlowestCalls
 
 STEPS = PAIRS * 40
 

@@ -3,7 +3,7 @@ from support.records import TIMES, TIMING
 
 from hotloop.core.record.profile import PYTHON, STEP, WALL, Spread, describe_times
 from hotloop.core.time_tree import TimeTree
-from hotloop.lab.profile.tree import of_env_step, step_times
+from hotloop.lab.profile.calls import of_env_step, step_times
 
 
 def totals(tree: TimeTree) -> dict[str, int]:

@@ -3,12 +3,13 @@
 from time import sleep
 
 import pytest
+from support.profiles import profile
 
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Slow
 from hotloop.core.target import Target
-from hotloop.lab.profile import watch as module
-from hotloop.lab.profile.profile import PAIRS, profile
+from hotloop.lab.profile import slow as module
+from hotloop.lab.profile.profile import PAIRS
 
 WARMUP = 100
 STEPS = PAIRS * 100

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.pages import ROOT
+from support.profiles import profile
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError, TheirError
@@ -14,7 +15,6 @@ from hotloop.core.record import Record, read
 from hotloop.core.target import Target
 from hotloop.envs.callables import called_by
 from hotloop.lab.measure.target import check_player, open_subject
-from hotloop.lab.profile.profile import profile
 from hotloop.lab.sim.games import counted_games, play, round_robin
 from hotloop.lab.sim.seated import GameOver, Seated, as_game
 from hotloop.lab.sim.sim import SimSettings, open_game, sim

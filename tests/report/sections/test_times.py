@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 from support.drawn import text
+from support.profiles import profile
 from support.records import BENCH, PROFILE
 
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
 from hotloop.core.target import Target
-from hotloop.lab.profile.profile import profile
 from hotloop.report import markdown
 from hotloop.report.kinds.profile import glance, page
 from hotloop.report.kinds.times import breakdown, is_tree, loop_rows, shifts, step_lines, step_shares

@@ -111,19 +111,22 @@ def profile_all(
                 tracers[name] = Tracer()
             folder = folder_of(room, name)
             picture = partial(pictured, name, folder)
-            found = lab.profile(
-                each,
-                options.steps,
-                progress,
+            plan = lab.ProfilePlan(
+                target=each,
+                opener=opener,
+                steps=options.steps,
                 policy=options.policy,
                 time=tuple(options.time or ()),
                 tape=options.record,
                 tracer=tracers.get(name),
-                opener=opener,
                 garbage=options.gc,
                 games=games,
-                extras=lab.Extras(probes=tuple(probes), baselines=PROFILES, files=folder, picture=picture),
+                probes=tuple(probes),
+                baselines=PROFILES,
+                files=folder,
+                picture=picture,
             )
+            found = lab.profile(plan, progress)
             opener.close()  # before it is said what was left running
             return found
 
@@ -151,7 +154,7 @@ def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> "Cal
 
 def attach(pid: int | None, options: ProfileOptions) -> int:
     """Look at a process that runs already."""
-    from hotloop.lab.profile import attach as attaching
+    from hotloop.lab.profile import probes
     from hotloop.report.files import folder_of, pictured
     from hotloop.report.kinds.profile import profile as sections
     from hotloop.report.terminal import draw
@@ -163,14 +166,14 @@ def attach(pid: int | None, options: ProfileOptions) -> int:
         raise InputError(f"{flags[0]} is for a target: name one, or look at a process with --pid alone")
     if pid is None:
         raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
-    attaching.check(pid)
+    probes.check_process(pid)
     make_room(PROFILES)
     seconds = options.seconds or SECONDS
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         folder = folder_of(Path(made), f"pid:{pid}")
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
-        record = attaching.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
+        record = probes.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
         record = kept(record, keeper(Path(made), {}, commit=options.commit))
     return tell([record], draw(sections(record)), as_json=options.json, as_list=False)
 
@@ -178,17 +181,17 @@ def attach(pid: int | None, options: ProfileOptions) -> int:
 def run_again(path: Path, options: ProfileOptions) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
-    from hotloop.lab.profile import rerun
+    from hotloop.lab.profile.slow import find_slow_step, rerun
     from hotloop.report.kinds.slow import again
     from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of([*filter(None, (options.target, *(options.words or ())))])
-    slow, _ = rerun.find(record, rank)
+    slow, _ = find_slow_step(record, rank)
     check_slow_trust(path, slow, options.trust)
     make_room(PROFILES)
 
     def experiment(_: Target, progress: "Progress") -> "Record":
-        return rerun.rerun(record, rank, progress)
+        return rerun(record, rank, progress)
 
     def keep(replayed: "Record") -> Path:
         return save(PROFILES / f"replay-{utc_now():%Y%m%d-%H%M}.json", replayed.to_json())

@@ -13,7 +13,7 @@ SECONDS = 1  # That a look for --json takes
 
 def top(options: TopOptions) -> int:
     """Watch a process until Ctrl-C, or look at it for a second."""
-    from hotloop.lab.profile import attach as attaching
+    from hotloop.lab.profile import probes
 
     pid = options.pid
     named = options.process or pid
@@ -22,11 +22,11 @@ def top(options: TopOptions) -> int:
         raise InputError(f"two processes are named, {named} and --pid {pid}: leave one out")
     if options.json:
         with tempfile.TemporaryDirectory(prefix="hotloop-") as made:
-            emit(attaching.attach(named, Path(made), SECONDS).to_json())
+            emit(probes.attach(named, Path(made), SECONDS).to_json())
         return ExitCode.FINE
     if not is_terminal():
         raise InputError("top needs a terminal: hotloop profile --pid PID writes files instead")
-    attaching.watch(named)
+    probes.watch_process(named)
     return ExitCode.FINE
 
 

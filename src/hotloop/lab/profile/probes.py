@@ -1,25 +1,31 @@
-"""Probing: each probe in a pass of its own over the play of a target, after the clean passes are timed."""
+"""Probing: each probe in a pass of its own over the play of a target, after the clean passes are timed.
+
+Also a look at a process that runs already, which need not be stopped or changed.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hotloop.core import registry
-from hotloop.core.errors import HotloopError, InputError, unknown
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import HotloopError, InputError, MissingError, SetupError, unknown
+from hotloop.core.machine import code, machine
+from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
-from hotloop.core.record.metadata import Instructions
+from hotloop.core.record import Method, Record, new_record
+from hotloop.core.record.metadata import Described, Instructions, PathRan, Work
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.target import Target
 from hotloop.envs.foreign.phases import KEPT, find, home_of
 from hotloop.envs.subject import Subject
+from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.resources import count
@@ -28,11 +34,14 @@ from hotloop.lab.measure.target import Opener
 from hotloop.probes import samples
 from hotloop.probes.resources import used
 
+if TYPE_CHECKING:
+    from hotloop.lab.profile.profile import ProfilePlan
+
 PHASES = "phases"  # What profile finds itself; it is asked for like a probe and always there
 
 ALWAYS = "resources"
 
-# What looks below a step of somebody else's by itself, unless another probe that does so was asked for.
+# What looks below a step of user code by default, unless another probe that does so was asked for.
 SAMPLES = "samples"
 
 BELOW = frozenset({SAMPLES, "cprofile", "pyspy"})  # Probes that show the functions below a step
@@ -58,26 +67,6 @@ Picture = Callable[[Finding], Finding]  # Draws what a probe has seen, and adds 
 
 def no_picture(found: Finding) -> Finding:
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is looked at, by which probes, and where their files go."""
-
-    target: Target
-    policy: object
-    steps: int | None
-    probes: tuple[Probe, ...]
-    time: tuple[str, ...]  # Functions that were named
-    folder: Path
-    # What it has open one probe after another is given, each after a reset.
-    opener: Opener = field(default_factory=Opener)
-    picture: Picture = no_picture
-
-    @property
-    def by_name(self) -> bool:
-        """Whether another process can open and play the same."""
-        return self.opener.by_name and isinstance(self.policy, str)
 
 
 def choose(words: Sequence[str]) -> tuple[Probe, ...]:
@@ -110,55 +99,48 @@ def has_line(probes: Sequence[Probe]) -> bool:
     return any(probe.name == LINE for probe in probes)
 
 
-def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Record:
+def with_probes(record: Record, plan: "ProfilePlan", folder: Path, progress: Progress = silent) -> Record:
     """Let each probe look, one after another; one that cannot is a notice, and Ctrl-C marks the record."""
     if record.partial:
         return record
-    for done, probe in enumerate(asked.probes):
-        progress(done, len(asked.probes))
+    for done, probe in enumerate(plan.probes):
+        progress(done, len(plan.probes))
         with until_interrupted() as state:
-            found = looked(probe, asked)
+            found = run_probe(probe, plan, folder)
         if state.partial:
             return replace(record, partial=True)
-        record = (
-            added(record, asked.picture(found))
-            if isinstance(found, Finding)
-            else noticed(record, probe, found)
-        )
+        if isinstance(found, Finding):
+            record = with_finding(record, plan.picture(found))
+        else:
+            skipped = notice(Code.NO_PROBE, probe=probe.name, why=found.why, remedy=found.remedy)
+            record = replace(record, notices=(*record.notices, skipped))
     return record
 
 
-def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
-    """What a probe found, or why it could not look."""
+def run_probe(probe: Probe, plan: "ProfilePlan", folder: Path) -> Finding | Obstacle:
+    """Return what a probe found, or why it could not look.
+
+    Whatever its package raises must not cost what was measured before.
+    """
     obstacle = probe.why_not()
     if obstacle is not None:
         return obstacle
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        with scene(asked) as staged:
-            return seen(probe, staged)
+        with probe_context(plan, folder) as scene:
+            try:
+                return probe.look(scene)
+            except (ProbeError, HotloopError):
+                raise
+            except Exception as error:
+                raise ProbeError(f"it raised {type(error).__name__}: {error}", MEND) from error
     except ProbeError as error:
         return error.obstacle
     except HotloopError as error:
         return Obstacle(why=str(error), remedy=MEND)
 
 
-def seen(probe: Probe, staged: Scene) -> Finding:
-    """What a probe found; whatever its package raises must not cost what was measured before."""
-    try:
-        return probe.look(staged)
-    except (ProbeError, HotloopError):
-        raise
-    except Exception as error:
-        raise ProbeError(f"it raised {type(error).__name__}: {error}", MEND) from error
-
-
-def noticed(record: Record, probe: Probe, obstacle: Obstacle) -> Record:
-    said: Notice = notice(Code.NO_PROBE, probe=probe.name, why=obstacle.why, remedy=obstacle.remedy)
-    return replace(record, notices=(*record.notices, said))
-
-
-def added(record: Record, found: Finding) -> Record:
+def with_finding(record: Record, found: Finding) -> Record:
     """A record with a finding, and with the fields of its own that the finding fills."""
     record = replace(
         record,
@@ -169,7 +151,7 @@ def added(record: Record, found: Finding) -> Record:
         return replace(record, resources=used(found))
     if found.probe == LINE:  # it has seen calls that a span around the function cannot
         denied = {notice(Code.NEVER_CALLED, function=name) for name in found.facts["ran"]}
-        return replace(record, notices=tuple(said for said in record.notices if said not in denied))
+        return replace(record, notices=tuple(each for each in record.notices if each not in denied))
     if found.probe == INSTRUCTIONS:
         runs = tuple((env_steps, counted) for env_steps, counted in found.facts["runs"])
         return replace(record, instructions=Instructions(**found.facts | {"runs": runs}))
@@ -177,60 +159,58 @@ def added(record: Record, found: Finding) -> Record:
 
 
 @contextmanager
-def scene(asked: Asked) -> Iterator[Scene]:
+def probe_context(plan: "ProfilePlan", folder: Path) -> Iterator[Scene]:
     """A target of its own for one probe, warm, with what plays it."""
     with ExitStack() as stack:
-        subject, script = stack.enter_context(staged(asked.target, asked.policy, asked.opener))
-        ns_per_call = warm(subject, script)
+        subject, script = stack.enter_context(prepare_subject(plan.target, plan.policy, plan.opener))
+        calls, ns = 1, play(subject, script.draw(1), 1)
+        while ns <= WARM_NS:
+            calls *= 2
+            ns = play(subject, script.draw(calls), calls)
+        ns_per_call = ns / calls
         usual = max(1, int(PASS_NS / ns_per_call))
-        calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
+        calls = usual if plan.steps is None else min(usual, calls_for(plan.steps, subject))
+        play_it = {"target": asdict(plan.target), "policy": plan.policy, "seconds": SECONDS}
+        words = ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(play_it))
         yield Scene(
-            draw=lambda count: drawn(subject, script, count),
+            draw=lambda count: draw_calls(subject, script, count),
             calls=calls,
             clean_ns=max(1, round(calls * ns_per_call)),
             env_steps=subject.spec.num_envs,
-            folder=asked.folder,
-            functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
-            program=program(asked) if asked.by_name else (),
+            folder=folder,
+            functions=functions(plan.target, plan.time) if has_line(plan.probes) else (),
+            program=words if plan.by_name else (),
             marker="played",
-            count=partial(count, asked.target, policy=str(asked.policy)) if asked.by_name else None,
+            count=partial(count, plan.target, policy=str(plan.policy)) if plan.by_name else None,
         )
 
 
-def program(asked: Asked) -> tuple[str, ...]:
-    """The words of a program that plays the same."""
-    told = {"target": asdict(asked.target), "policy": asked.policy, "seconds": SECONDS}
-    return ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(told))
-
-
 @contextmanager
-def staged(target: Target, policy: object, opener: Opener | None = None) -> Iterator[tuple[Subject, Play]]:
-    """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
-    with lent(target, opener) as subject:
+def prepare_subject(
+    target: Target, policy: object, opener: Opener | None = None
+) -> Iterator[tuple[Subject, Play]]:
+    """Yield a reset target without any instrument and what plays it.
+
+    Borrow it from the opener, if there is one, so the environment is not created again per probe.
+    """
+    opening = opener or Opener()
+    subject = opening.open(target)
+    try:
         subject.reset()
         if is_live(policy):
             actor = Actor(subject, load(policy))
             yield actor, RandomPlay(actor)
-            return
-        with closing(play_of(str(policy), subject)) as script:
-            yield subject, script
-
-
-@contextmanager
-def lent(target: Target, opener: Opener | None) -> Iterator[Subject]:
-    """A subject that goes back to its opener, so that nobody's environment is made for each probe anew."""
-    if opener is None:
-        with closing(Opener().open(target)) as subject:
-            yield subject
-        return
-    subject = opener.open(target)
-    try:
-        yield subject
+        else:
+            with closing(play_of(str(policy), subject)) as script:
+                yield subject, script
     finally:
-        opener.keep(target, subject)
+        if opener is None:
+            subject.close()
+        else:
+            opener.keep(target, subject)
 
 
-def drawn(subject: Subject, script: Play, calls: int) -> Callable[[], None]:
+def draw_calls(subject: Subject, script: Play, calls: int) -> Callable[[], None]:
     """Draw the actions of some calls now, to play them later."""
     actions = script.draw(calls)
 
@@ -238,16 +218,6 @@ def drawn(subject: Subject, script: Play, calls: int) -> Callable[[], None]:
         play(subject, actions, calls)
 
     return played
-
-
-def warm(subject: Subject, script: Play) -> float:
-    """Step until it is warm, ever longer; returns the ns that a call took in the last stretch."""
-    calls, ns = 1, 0
-    while True:
-        ns = play(subject, script.draw(calls), calls)
-        if ns > WARM_NS:
-            return ns / calls
-        calls *= 2
 
 
 def functions(target: Target, time: Sequence[str]) -> tuple[tuple[str, Any], ...]:
@@ -258,3 +228,75 @@ def functions(target: Target, time: Sequence[str]) -> tuple[tuple[str, Any], ...
         if not hasattr(function, "__code__"):
             raise InputError(f"--time {name} has no lines to look at: it is not written in Python")
     return named
+
+
+def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) -> Record:
+    """What a process does for some seconds, as a record that has no speed of its own.
+
+    InputError where there is no such process, SetupError where it may not be looked at.
+    """
+    from hotloop.probes import _running
+
+    check_process(pid)
+    now, ran = utc_now(), code(None)
+    command = command_of(pid)
+    try:
+        found = picture(_running.attach(pid, folder, seconds))
+    except ProbeError as error:
+        raise SetupError(str(error)) from None
+    name = f"pid:{pid}"
+    made = new_record(
+        "profile",
+        now=now,
+        code=ran,
+        name=name,
+        target=Described(
+            name=name,
+            world=None,
+            impl="foreign",
+            device="cpu",
+            params={"command": command},
+            workload_hash="",
+            variant={},
+        ),
+        machine=machine(),
+        method=Method(
+            rounds=0, iterations=0, warmup=0, threads=1, order="single", clock="py-spy", policy="its own"
+        ),
+        work=Work(),
+        path=PathRan(requested="foreign"),
+        values={},
+        findings=(found,),
+    )
+    return judge(made)
+
+
+def check_process(pid: int) -> None:
+    """Refuse a process that is not there, and a machine without py-spy."""
+    from hotloop.probes import pyspy
+
+    pyspy.check_pid(pid)
+    obstacle = pyspy.why_not()
+    if obstacle is not None:
+        raise MissingError(f"{obstacle.why}: {obstacle.remedy}")
+
+
+def watch_process(pid: int) -> None:
+    """Show what a process does, live, until Ctrl-C; SetupError where it may not be looked at."""
+    from hotloop.probes import pyspy
+
+    check_process(pid)
+    try:
+        pyspy.top(pid)
+    except ProbeError as error:
+        raise SetupError(str(error)) from None
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process."""
+    import psutil
+
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return "unknown"

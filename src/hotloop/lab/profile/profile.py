@@ -5,6 +5,7 @@ Throughput comes from the clean one, the account of the time from the other. Wha
 follows: the profile before is compared with, and each probe looks in a pass of its own.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from copy import deepcopy
@@ -12,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.notices import Notice
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.record.profile import PYTHON, Phase, Spread, describe_times
+from hotloop.core.record.profile import PYTHON, Overhead, Phase, Spread, describe_times
 from hotloop.core.registry import Probe
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
@@ -29,10 +30,13 @@ from hotloop.core.turn_clock import Turn, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.phases import Function, find, home_of, watching
+from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.open import beside
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
+from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import (
     NO_LIMIT,
@@ -41,6 +45,7 @@ from hotloop.lab.measure.loop import (
     Rounds,
     Samples,
     Tally,
+    shortened_notices,
     until_interrupted,
     warm_up_subjects,
 )
@@ -57,18 +62,25 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder, describe_validation, kept_so_far, refuse_other_work
+from hotloop.lab.measure.record import (
+    Recorder,
+    describe_validation,
+    in_rounds,
+    kept_so_far,
+    overhead,
+    refuse_other_work,
+)
 from hotloop.lab.measure.sides import Garbage, Glancing, Side, calls_for, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile import probes as probing
 from hotloop.lab.profile import trace
+from hotloop.lab.profile.calls import LOOP, loop_times, of_env_step, step_times
 from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.lab.profile.record import CLEAN, WATCHED, Account, Pairs, loop_remarks, record_of
+from hotloop.lab.profile.slow import Watch
 from hotloop.lab.profile.trace import Tracer
-from hotloop.lab.profile.tree import LOOP, loop_times, of_env_step, step_times
-from hotloop.lab.profile.watch import Watch
 from hotloop.lab.sim.games import counted_games, rounds_for_games, with_games
 from hotloop.lab.sim.seated import Seated, is_seated
+from hotloop.stats.intervals import FEWEST
 
 PAIRS = 20
 
@@ -78,23 +90,37 @@ WARMUP = 50_000
 
 MOST_PAIRS = 20 * PAIRS  # Pairs that are played for games that do not end
 
+MOST_STEPS = 10**12  # Upper limit for steps; larger values are typing errors
+
+CLEAN, WATCHED = "clean", "watched"
+
+WALLS = ("clean_wall_ns", "instrumented_wall_ns")  # The times of each pair, as a record's values name them
+
+WAITING_SHARE = 0.05
+
+UNEVEN_SHARE = 0.25  # Of the waiting, from which on it is the slowest worker's doing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is looked at, and how it is played."""
+class ProfilePlan:
+    """What is profiled, how it is played, and what follows."""
 
     target: Target
-    # Who opens it; it may have the clean side open already, and has it again after.
+    # May have the clean side open already, and has it again after.
     opener: Opener = field(default_factory=Opener)
     steps: int | None = None
     warmup: int | None = None  # Env-steps before the first pair, at most; None is the usual number
     policy: object = RANDOM  # The name of a player, `tape:FILE`, or a callable or its name
     time: tuple[str, ...] = ()  # Functions to look at
     tape: Path | None = None  # Where to write the actions that were played
-    tracer: Tracer | None = None  # Who is given sampled steps
+    tracer: Tracer | None = None  # Is given sampled steps
     garbage: Garbage = "between"
     # Whole games to count at least, of a target whose seats have players; None is by steps.
     games: int | None = None
+    probes: tuple[Probe, ...] = ()
+    baselines: Path | None = None  # A folder of profiles: the latest of the target is compared with
+    files: Path | None = None  # Where the probes' files go; None keeps none
+    picture: Picture = no_picture
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -103,103 +129,38 @@ class Asked:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether the rows of its loop end at functions of somebody else's, which samples look below."""
+        """Whether the rows of its loop end at functions of user code, which samples look below."""
         return self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
 
     @property
     def by_laps(self) -> bool:
-        """Whether a loop is looked at, and not the steps of one of our worlds alone."""
+        """Whether a loop is looked at, and not the steps of a built-in world alone."""
         return bool(self.is_opaque or self.functions or self.tape or is_seated(self.target))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extras:
-    """What is asked for beside where the time goes."""
-
-    probes: tuple[Probe, ...] = ()
-    baselines: Path | None = None  # A folder of profiles, whose latest of the target this one is held against
-    files: Path | None = None  # Where the probes' files go; None keeps none
-    picture: Picture = no_picture
+    @property
+    def by_name(self) -> bool:
+        """Whether another process can open and play the same."""
+        return self.opener.by_name and isinstance(self.policy, str)
 
 
-NOTHING = Extras()
+def profile(plan: ProfilePlan, progress: Progress = silent) -> Record:
+    """Measure where the time goes, then let the probes look; Ctrl-C leaves a record of what there is."""
+    if plan.is_opaque:
+        plan = replace(plan, probes=probing.with_samples(plan.probes))
+    probing.check(plan.probes, [plan.target], plan.time)
+    record = measure(plan, progress)
+    if plan.baselines is not None:
+        record = with_previous(record, latest_profile(plan.baselines, record.target.name))
+    if plan.probes:
+        with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as folder:
+            record = probing.with_probes(record, plan, plan.files or Path(folder), progress)
+        if plan.files is None:
+            # A record names no files that are not kept.
+            record = replace(record, findings=tuple(replace(each, files=()) for each in record.findings))
+    return judge(record)
 
 
-def profile(  # noqa: PLR0913 - one argument a flag of the command
-    target: Target,
-    steps: int | None = None,
-    progress: Progress = silent,
-    *,
-    policy: object = RANDOM,
-    time: Sequence[str] = (),
-    tape: Path | None = None,
-    tracer: Tracer | None = None,
-    extras: Extras = NOTHING,
-    opener: Opener | None = None,
-    garbage: Garbage = "between",
-    games: int | None = None,
-) -> Record:
-    """Profile a target under a policy's play, with what is asked for beside it.
-
-    `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
-    sampled steps; `opener` may have the clean side open already, and has it again after. `games` counts whole
-    games of a target with `hero=` and `villain=`.
-    """
-    opening = opener or Opener()
-    asked = Asked(
-        target=target,
-        opener=opening,
-        steps=steps,
-        policy=policy,
-        time=tuple(time),
-        tape=tape,
-        tracer=tracer,
-        garbage=garbage,
-        games=games,
-    )
-    try:
-        return look(asked, extras, progress)
-    finally:
-        if opener is None:
-            opening.close()
-
-
-def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
-    """Measure, then whatever was asked for beside it; Ctrl-C leaves a record of what there is."""
-    if asked.is_opaque:
-        extras = replace(extras, probes=probing.with_samples(extras.probes))
-    probing.check(extras.probes, [asked.target], asked.time)
-    measured = measure(asked, progress)
-    if extras.baselines is not None:
-        measured = with_previous(measured, latest_profile(extras.baselines, measured.target.name))
-    return judge(with_findings(measured, asked, extras, progress))
-
-
-def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progress) -> Record:
-    """Let the probes look; a record names no files that nobody keeps."""
-    if not extras.probes:
-        return record
-    with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as folder:
-        looked = probing.Asked(
-            target=asked.target,
-            opener=asked.opener,
-            policy=asked.policy,
-            steps=asked.steps,
-            time=asked.time,
-            probes=extras.probes,
-            folder=extras.files or Path(folder),
-            picture=extras.picture,
-        )
-        probed = probing.with_probes(record, looked, progress)
-    if extras.files is not None:
-        return probed
-    return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
-
-
-MOST_STEPS = 10**12  # What nobody lives to see the end of is a slip of the finger
-
-
-def plan(steps: int | None, warmup: int | None = None) -> Rounds:
+def split_steps(steps: int | None, warmup: int | None = None) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
     if steps is not None and not 1 <= steps <= MOST_STEPS:
         raise InputError(f"steps is {steps}: expected at least 1 and at most {MOST_STEPS:,}")
@@ -207,42 +168,42 @@ def plan(steps: int | None, warmup: int | None = None) -> Rounds:
     return Rounds(count=PAIRS, iterations=iterations, warmup=usual, box_iterations=steps is None)
 
 
-def measure(asked: Asked, progress: Progress) -> Record:
+def measure(plan: ProfilePlan, progress: Progress = silent) -> Record:
     """Play both sides pair by pair; the record is not judged yet."""
-    rounds = plan(asked.steps, asked.warmup)
+    rounds = split_steps(plan.steps, plan.warmup)
     with ExitStack() as stack:
-        sides = cast(asked, stack)
+        sides = open_sides(plan, stack)
         recorder = Recorder("profile", sides.clean.spec)
         sides.clean.reset()
         sides.watched.reset()
-        passes = sides.passes()
-        pairs = Pairs(passes, rounds)
-        account: Account | None = None
-        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
-        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
+        pairs = Pairs(sides.passes(), rounds)
+        ended: dict[str, Any] = {}
 
         def so_far() -> Record:
-            found = record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
-            return with_games(found, sides.clean, sides.subject, asked.games)
+            record = record_of(recorder, sides, pairs, rounds, ended or sides.results(pairs))
+            return with_games(record, sides.clean, sides.subject, plan.games)
 
         with until_interrupted(pairs):
-            kept = kept_so_far(lambda: so_far() if pairs.count else None, progress)
-            play_pairs(sides, passes, pairs, kept)
+            play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.count else None, progress))
             sides.trace_torch()
-            account = sides.account(pairs)
-            account = replace(account, notices=(*sides.faults(), *account.notices))
-        sides.keep_tape()
+            results = sides.results(pairs)
+            # The clean side goes on as it was played.
+            faults = sides.clean.faults(None if plan.policy == RANDOM else sides.script.draw(EXAMINED))
+            ended = {**results, "notices": (*faults, *results["notices"])}
+        if plan.tape:
+            tapes.write(plan.tape, tapes.record(sides.subject, sides.played))
         return so_far()
 
 
-def play_pairs(sides: "Sides", passes: Mapping[str, Side], pairs: Pairs, progress: Progress) -> None:
+def play_pairs(sides: "ProfileSides", pairs: "Pairs", progress: Progress) -> None:
     """Warm both sides up, then time them pair by pair in alternating order."""
     warming = [sides.clean, sides.watch.warming(sides.watched)]
     tables = [side for side in (sides.clean, sides.subject) if isinstance(side, Seated)]
     for table in tables:
         table.keep_games()
+    clean, games = sides.clean, sides.plan.games
     rounds = warm_up_subjects(warming, sides.script, pairs.rounds, progress)
-    rounds = pairs.rounds = rounds_for_games(rounds, sides.clean, sides.asked.games)
+    rounds = pairs.rounds = rounds_for_games(rounds, clean, games)
     for table in tables:
         table.keep_games()
     sides.watch.begin()
@@ -254,51 +215,64 @@ def play_pairs(sides: "Sides", passes: Mapping[str, Side], pairs: Pairs, progres
         progress(min(steps, rounds.env_steps), rounds.env_steps)
 
     def is_enough(_: Samples) -> bool:
-        return pairs.count >= rounds.count and not lacks_games(pairs, sides)
+        if pairs.count < rounds.count:
+            return False
+        if games is None or not isinstance(clean, Seated) or pairs.count >= MOST_PAIRS:
+            return True
+        return len(counted_games(clean, games)) >= games
 
     length = Length(rounds.iterations)
     how = Plan(budget_ns=NO_LIMIT, stop=is_enough, order="alternating", length=length)
-    loop.measure(passes, how, on_round=note, samples=pairs)
+    loop.measure(pairs.sides, how, on_round=note, samples=pairs)
     pairs.rounds = replace(rounds, count=pairs.count)
-    refuse_endless(sides)
-
-
-def refuse_endless(sides: "Sides") -> None:
-    """Refuse games of which none came to its end."""
-    clean = sides.clean
-    if sides.asked.games is not None and isinstance(clean, Seated) and not clean.games:
+    if games is not None and isinstance(clean, Seated) and not clean.games:
         steps = clean.counters["env_steps"]
         raise InputError(f"no game of {clean.spec.name} ended in {steps:,} steps: --steps N profiles steps")
 
 
-def lacks_games(pairs: Pairs, sides: "Sides") -> bool:
-    """Whether games that were asked for are not over yet, and more pairs may be played for them."""
-    games, clean = sides.asked.games, sides.clean
-    if games is None or not isinstance(clean, Seated) or pairs.count >= MOST_PAIRS:
-        return False
-    return len(counted_games(clean, games)) < games
+class Pairs(Samples):
+    """The clean and the watched passes, pair by pair."""
 
+    def __init__(self, sides: Mapping[str, Side], rounds: Rounds) -> None:
+        super().__init__(sides)
+        self.sides, self.rounds = sides, rounds
+        self.steps: list[Mapping[str, int]] = []
+        """What the clean side counted in each pair."""
 
-class View(Protocol):
-    """How the watched side is looked at, and the rows that come of it."""
+    def note(self, round_: Mapping[str, Turn]) -> None:
+        before = self.work[CLEAN].last
+        super().note(round_)
+        gained = {name: count - before.get(name, 0) for name, count in self.work[CLEAN].last.items()}
+        self.steps.append(gained)
 
     @property
-    def mark_ns(self) -> float | None:
-        """What one mark of the instrument takes."""
+    def walls_ns(self) -> list[tuple[int, int]]:
+        """Return the times of the clean and of the watched pass of each pair."""
+        return [
+            (clean.ns, watched.ns)
+            for clean, watched in zip(self.turns[CLEAN], self.turns[WATCHED], strict=False)
+        ]
 
-    def begin(self) -> None:
-        """After the warm-up."""
+    def overhead(self, mark_ns: float | None, paused_ns: Sequence[int]) -> Overhead | None:
+        """Return what watching cost.
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
-        """Play a stretch under the watch."""
+        `mark_ns` is what one mark takes, `paused_ns` what each watched pass spent on collecting garbage,
+        which clean passes leave to later.
+        """
+        pairs = [
+            (clean_ns, max(1, watched_ns - paused))
+            for (clean_ns, watched_ns), paused in zip(self.walls_ns, paused_ns, strict=False)
+        ]
+        calm = self.calm_rounds([CLEAN], [WATCHED])
+        return overhead([pairs[number] for number in calm] if len(calm) >= FEWEST else pairs, mark_ns)
 
-    def note(self, wall_ns: int) -> None:
-        """After a whole pair, whose watched pass took so long."""
-
-    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
-        """The account of the pairs there were, and what it leaves over."""
-
-    def remarks(self) -> Sequence[Notice]: ...
+    def speeds(self) -> dict[str, list[float]]:
+        """Of each clean pass, from the work it counted: a call that only resets an env is no step."""
+        turns = [(clean_ns, steps) for (clean_ns, _), steps in zip(self.walls_ns, self.steps, strict=True)]
+        return {
+            f"{what}_per_s": [steps[what] * 1e9 / ns for ns, steps in turns]
+            for what in ("env_steps", "agent_steps")
+        }
 
 
 class StepView:
@@ -375,7 +349,7 @@ class LoopView:
         return spans.mark_cost_ns()
 
     def begin(self) -> None:
-        """Nothing was kept of the warm-up."""
+        """After the warm-up, of which it kept nothing."""
 
     def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
         native = self._subject.phase_totals()
@@ -424,11 +398,14 @@ class PassSide(Side):
         return self._counters()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """The two that do the same work, and who plays them."""
+View = StepView | LoopView  # How the watched side is looked at, and the rows that come of it
 
-    asked: Asked
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSides:
+    """The two that do the same work, and what plays them."""
+
+    plan: ProfilePlan
     clean: Subject
     watched: Subject
     watch: Watch
@@ -441,26 +418,26 @@ class Sides:
     # Of each watched pass, what it spent on collecting garbage.
     paused_ns: list[int] = field(default_factory=list)
 
-    def work(self) -> dict[str, int]:
-        """The counters of the clean side; of our worlds alone, those of both must be the same."""
-        clean = self.clean.counters
-        if not self.asked.by_laps:
-            refuse_other_work(clean, self.watched.counters)
-        return clean
-
     def passes(self) -> dict[str, Side]:
         """Return both sides of a pair, in the order of its first one."""
         return {
-            CLEAN: PassSide(CLEAN, self.play_clean, self.work),
+            CLEAN: PassSide(CLEAN, self.play_clean, self.count_work),
             WATCHED: PassSide(WATCHED, self.play_watched, dict),
         }
+
+    def count_work(self) -> dict[str, int]:
+        """Return the counters of the clean side; of a built-in world, those of both must be the same."""
+        clean = self.clean.counters
+        if not self.plan.by_laps:
+            refuse_other_work(clean, self.watched.counters)
+        return clean
 
     def actions_for(self, name: str, calls: int) -> Sequence[Actions]:
         """Return the actions of a pair, which its first side draws for both."""
         if not self.drawn:
             actions = self.script.draw(calls)
             # A foreign env may change its actions.
-            copied = deepcopy(actions) if self.asked.target.is_foreign else actions
+            copied = deepcopy(actions) if self.plan.target.is_foreign else actions
             self.drawn.update({CLEAN: actions, WATCHED: copied})
         return self.drawn.pop(name)
 
@@ -479,12 +456,12 @@ class Sides:
             ns, disturbed = ns + took.ns, disturbed or took.disturbed
             paused_ns += self.watch.note(len(part))
         # Unless garbage is left to later, the clean side pauses too.
-        self.paused_ns.append(paused_ns if self.asked.garbage == "between" else 0)
+        self.paused_ns.append(paused_ns if self.plan.garbage == "between" else 0)
         return Turn(ns, env_steps, disturbed=disturbed)
 
     def trace_torch(self) -> None:
         """Play some more calls for a trace alone, where a policy in the loop uses torch."""
-        tracer, view = self.asked.tracer, self.view
+        tracer, view = self.plan.tracer, self.view
 
         def play_one() -> None:
             assert isinstance(view, LoopView), "a policy is in the loop"
@@ -492,52 +469,96 @@ class Sides:
                 view.turn(self.watch, [None])
             self.watch.note(1, only_traced=True)
 
-        if tracer and is_live(self.asked.policy) and trace.has_torch():
+        if tracer and is_live(self.plan.policy) and trace.has_torch():
             trace.watch_torch(play_one, tracer)
 
-    def faults(self) -> tuple[Notice, ...]:
-        """Of the clean side, which goes on as it was played."""
-        return self.clean.faults(None if self.asked.policy == RANDOM else self.script.draw(EXAMINED))
-
-    def keep_tape(self) -> None:
-        if self.asked.tape:
-            tapes.write(self.asked.tape, tapes.record(self.subject, self.played))
-
-    def account(self, pairs: Pairs) -> Account:
-        """What there is to write down of the watched side; no rows where no pair was finished."""
-        asked, watch = self.asked, self.watch
-        phases, unaccounted_ns = self.view.rows(watch.spreads()) if pairs.count else ((), None)
-        policy = name_of(asked.policy)
-        return Account(
-            phases=phases,
-            unaccounted_ns=unaccounted_ns,
-            notices=self.view.remarks(),
-            overhead=pairs.overhead(self.view.mark_ns, self.paused_ns),
-            slow=watch.slow(asked.target, policy=policy, journal=self.script),
-            validation=describe_validation(self.clean.counters),
-        )
+    def results(self, pairs: Pairs) -> dict[str, Any]:
+        """Return what the watched side showed, as fields of a record; no rows if no pair was finished."""
+        phases, unaccounted_ns = self.view.rows(self.watch.spreads()) if pairs.count else ((), None)
+        policy = name_of(self.plan.policy)
+        return {
+            "phases": phases,
+            "unaccounted_ns": unaccounted_ns,
+            "notices": self.view.remarks(),
+            "overhead": pairs.overhead(self.view.mark_ns, self.paused_ns),
+            "slow": self.watch.slow(self.plan.target, policy=policy, journal=self.script),
+            "validation": describe_validation(self.clean.counters),
+        }
 
 
-def cast(asked: Asked, stack: ExitStack) -> Sides:
-    """Open both sides and say who plays them: a policy inside the loop, or actions that are there before."""
-    clean = asked.opener.open(asked.target)
-    stack.callback(asked.opener.keep, asked.target, clean)
-    subject = stack.enter_context(closing(asked.opener.watched(asked.target)))
-    functions = [find(name, home_of(asked.target.name)) for name in asked.functions]
-    collects = stack.enter_context(no_collection(asked.garbage))
-    watch = stack.enter_context(Watch(subject, by_laps=asked.by_laps, collects=collects, tracer=asked.tracer))
-    both: dict[str, Any] = {"asked": asked, "watch": watch, "subject": subject}
-    if not asked.by_laps:
+def open_sides(plan: ProfilePlan, stack: ExitStack) -> ProfileSides:
+    """Open both sides and what plays them: a policy inside the loop, or actions that are drawn before."""
+    clean = plan.opener.open(plan.target)
+    stack.callback(plan.opener.keep, plan.target, clean)
+    subject = stack.enter_context(closing(plan.opener.watched(plan.target)))
+    functions = [find(name, home_of(plan.target.name)) for name in plan.functions]
+    collects = stack.enter_context(no_collection(plan.garbage))
+    watch = stack.enter_context(Watch(subject, by_laps=plan.by_laps, collects=collects, tracer=plan.tracer))
+    both: dict[str, Any] = {"plan": plan, "watch": watch, "subject": subject}
+    if not plan.by_laps:
         assert isinstance(subject, Batch), "what is no loop is one of our presets"
-        script = stack.enter_context(closing(Journal(play_of(str(asked.policy), clean))))
-        return Sides(clean=clean, watched=subject, view=StepView(subject), script=script, played=(), **both)
-    kept = Watched(subject, keep=asked.tape is not None)
+        script = stack.enter_context(closing(Journal(play_of(str(plan.policy), clean))))
+        return ProfileSides(
+            clean=clean, watched=subject, view=StepView(subject), script=script, played=(), **both
+        )
+    kept = Watched(subject, keep=plan.tape is not None)
     watched: Subject = kept
-    if is_live(asked.policy):
-        clean = Actor(clean, load(asked.policy))
-        watched = Actor(kept, load(asked.policy, timed=True))
+    if is_live(plan.policy):
+        clean = Actor(clean, load(plan.policy))
+        watched = Actor(kept, load(plan.policy, timed=True))
         script = Journal(RandomPlay(clean))
     else:
-        script = stack.enter_context(closing(Journal(play_of(str(asked.policy), clean))))
+        script = stack.enter_context(closing(Journal(play_of(str(plan.policy), clean))))
     view = LoopView(subject, watched, functions)
-    return Sides(clean=clean, watched=watched, view=view, script=script, played=kept.played, **both)
+    return ProfileSides(clean=clean, watched=watched, view=view, script=script, played=kept.played, **both)
+
+
+def record_of(
+    recorder: Recorder, sides: "ProfileSides", pairs: Pairs, asked: Rounds, results: Mapping[str, Any]
+) -> Record:
+    """Return the record of the pairs so far; `results` are what the watched side showed."""
+    plan, spec = sides.plan, sides.clean.spec
+    policy = f"{name_of(plan.policy)} (live)" if is_live(plan.policy) else sides.script.policy
+    walls = [[pair[side] for pair in pairs.walls_ns] for side in (0, 1)]
+    notices = [*shortened_notices(asked, pairs.rounds), *results["notices"], *host_timer(spec)]
+    return recorder.record(
+        method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=plan.garbage),
+        counters=pairs.work[CLEAN].gained,
+        values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
+        partial=pairs.partial,
+        **{**results, "notices": notices},
+    )
+
+
+def host_timer(spec: Spec) -> list[Notice]:
+    """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
+    if spec.described.device == "cuda" or not cuda_runs():
+        return []
+    return [
+        notice(
+            Code.HOST_TIMER,
+            whose="the GPU's",
+            remedy="put hotloop.run around the loop: its spans are events there",
+        )
+    ]
+
+
+def loop_remarks(subject: Subject, functions: Sequence[Function], tree: TimeTree) -> list[Notice]:
+    """What was named and never called, and what was waited for."""
+    shares = defaultdict[str, float](float)
+    for row in tree.rows:
+        shares[row.name] += row.total_ns / max(tree.total_ns, 1)
+    said = [
+        notice(Code.NEVER_CALLED, function=function.name)
+        for function in functions
+        if tree.total_ns and not any(name in shares for name in function.rows)
+    ]
+    workers, waited = subject.workers, shares[WAIT]
+    if workers is not None and waited > WAITING_SHARE:
+        worker, last = workers.slowest
+        skew = shares[SLOWEST]
+        if skew < UNEVEN_SHARE * waited:
+            said.append(notice(Code.IDLE_WORKERS, share=waited))
+        else:
+            said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
+    return said

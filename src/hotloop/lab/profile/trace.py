@@ -16,8 +16,7 @@ from hotloop.core.errors import SetupError
 from hotloop.core.record.profile import OWN_STEP, Slow
 from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.lab.measure.sides import GC
-from hotloop.lab.profile.calls import Calls, Events, Steps, call_of
-from hotloop.lab.profile.tree import LOOP
+from hotloop.lab.profile.calls import LOOP, Calls, Events, Steps, call_of
 
 WINDOW_SLICES = 4_000  # Of one stretch of calls: its first calls, as many as fit
 MOST_SLICES = 160_000  # Of a trace, the slowest steps not counted; a slice takes about 150 bytes of a file

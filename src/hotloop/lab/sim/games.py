@@ -43,7 +43,7 @@ from hotloop.lab.measure.loop import Rounds, Tally, until_interrupted
 from hotloop.lab.measure.policy import FORWARD, RANDOM, acting
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import check_player, open_subject
-from hotloop.lab.profile.tree import LOOP, loop_times
+from hotloop.lab.profile.calls import LOOP, loop_times
 from hotloop.lab.sim.seated import (
     INFERENCE,
     KEYS,

@@ -37,7 +37,8 @@ from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import TAPE
-from hotloop.lab.profile.profile import Asked, look
+from hotloop.lab.profile.profile import ProfilePlan
+from hotloop.lab.profile.profile import profile as run_profile
 from hotloop.lab.sim import games
 from hotloop.lab.sim import sim as sims
 from hotloop.lab.sweep import scale as scaling
@@ -86,7 +87,7 @@ def instructions(target: Target, progress: Progress = silent, **asked: Any) -> R
 
 def profile(target: Target, progress: Progress = silent) -> Record:
     """Where its time goes."""
-    return look(Asked(target=target), progress=progress)
+    return run_profile(ProfilePlan(target=target), progress)
 
 
 def scale(target: Target, progress: Progress = silent) -> Record:

@@ -13,6 +13,7 @@ import json
 import resource
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -25,8 +26,9 @@ from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.resources import count_by, opened
-from hotloop.lab.profile import profile as profiling
+from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.probes import choose
+from hotloop.lab.profile.profile import ProfilePlan, measure, profile
 from hotloop.probes.instructions import Counter
 
 LOOK_S = 0.5  # Of clean and of watched play, each, in one look at the phases
@@ -62,14 +64,20 @@ class Gauge:
     def phases(self, order: Order) -> Record:
         """Where the time goes, over a stretch of about half a second where none is asked for."""
         steps = order.get("env_steps") or self._steps_for(LOOK_S)
-        asked = profiling.Asked(target=self.target, policy=self.policy, steps=steps, warmup=steps // 4)
-        return profiling.measure(asked, lambda done, total: None)
+        return measure(ProfilePlan(target=self.target, policy=self.policy, steps=steps, warmup=steps // 4))
 
     def profile(self, order: Order) -> Record:
         """All that a profile says, with the functions below a step and their stacks in a folder."""
-        extras = profiling.Extras(probes=choose(["samples"]), files=Path(order["folder"]))
-        steps = self._steps_for(LOOK_S)
-        return profiling.profile(self.target, steps, policy=self.policy, extras=extras)
+        with closing(Opener()) as opener:
+            plan = ProfilePlan(
+                target=self.target,
+                opener=opener,
+                steps=self._steps_for(LOOK_S),
+                policy=self.policy,
+                probes=choose(["samples"]),
+                files=Path(order["folder"]),
+            )
+            return profile(plan)
 
     def close(self) -> None:
         if self._counter:

@@ -75,14 +75,14 @@ def count_target(text: str) -> None:
 def play_target(text: str) -> None:
     from hotloop.core.clock import now_ns
     from hotloop.core.target import Target
-    from hotloop.lab.profile.probes import drawn, staged
+    from hotloop.lab.profile.probes import draw_calls, prepare_subject
 
     settings = json.loads(text)
-    with staged(Target(**settings["target"]), settings["policy"]) as (subject, script):
+    with prepare_subject(Target(**settings["target"]), settings["policy"]) as (subject, script):
         end_ns = now_ns() + settings["seconds"] * 1_000_000_000
         calls = 1
         while (begin := now_ns()) < end_ns:
-            drawn(subject, script, calls)()
+            draw_calls(subject, script, calls)()
             if now_ns() - begin < STRETCH_NS:
                 calls *= 2
 
