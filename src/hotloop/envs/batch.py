@@ -1,7 +1,7 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hotloop.core.settings import workload_hash
 from hotloop.core.world import Drawer, Part
 from hotloop.envs.native import Engine, mark_cost_ns
 from hotloop.envs.spec import MAX_SEED, BatchSpec
-from hotloop.envs.subject import NATIVE, OneByOne, PlainActions, StepLog, WholeNumbers
+from hotloop.envs.subject import NATIVE, OneByOne, StepLog, WholeNumbers
 
 # Arrays that are not infos.
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
@@ -32,7 +32,7 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
     return views
 
 
-class Batch(PlainActions, OneByOne):
+class Batch(OneByOne):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = resets_together = False
@@ -52,10 +52,32 @@ class Batch(PlainActions, OneByOne):
         self.masks: NDArray[np.bool_] | None = arrays.get("masks")
         self.parts: dict[str, NDArray[Any]] = parts_of(self.observations, spec.layout.parts)
         self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
-        self._action_shapes = self._accepted_shapes()
+        self.observation = self.observations
+        """What the next actions are chosen from."""
+        envs, agents, settings = spec.num_envs, spec.agents, spec.settings
+        self.autoreset = "SameStep" if settings.autoreset else "Disabled"
+        self.players: tuple[str, ...] = tuple(engine.players())
+        """Who can choose actions here: `random`, then the world's own."""
+        self.draws_legal = self.masks is None or "random" not in self.players
+        """Whether drawn actions need no mask: there is none, or no player `random` that looks at it."""
+        self.whole_numbers = WholeNumbers(
+            start=0, count=spec.num_actions, shape=(envs, agents), any_is_taken=not settings.strict
+        )
+        self.spaces: tuple[object, object] = (None, f"{spec.num_actions} actions")
+        self.single_spaces = self.spaces
+        self.is_native = spec.impl == "native"
+        self.logs_itself = settings.profile
+        self.log_columns = spec.threads, spec.phases
+        """Threads, and the phases that each has a column for."""
+        self._action_shapes = ((envs, agents), (envs,)) if agents == 1 else ((envs, agents),)
         self._converted = 0
-        self._drawer = self._find_drawer()
         self._seats: dict[str, tuple[int, NDArray[np.int32]]] = {}
+        mode, world = settings.render_mode, spec.world
+        self._drawer: Drawer | None = None
+        if mode != "none":
+            if world.drawer is None:
+                raise InputError(f"render_mode={mode}: {world.name} draws no picture; leave render_mode out")
+            self._drawer = world.drawer(spec.parameters)
 
     def wait(self) -> None:
         """Nothing is left to wait for: a step is over when it returns."""
@@ -89,10 +111,6 @@ class Batch(PlainActions, OneByOne):
     def reset_some(self, envs: Sequence[int]) -> None:
         self.reset_many(envs)
 
-    @property
-    def autoreset(self) -> str:
-        return "SameStep" if self.spec.settings.autoreset else "Disabled"
-
     def step(self, actions: NDArray[np.int32]) -> None:
         """Step every env: int32 [num_envs, agents] is read in place, int64 and uint8 are converted."""
         if self.spec.settings.strict:
@@ -120,29 +138,21 @@ class Batch(PlainActions, OneByOne):
         shape = (calls, self.spec.num_envs, self.spec.agents)
         return list(random.integers(self.spec.drawn_actions, size=shape, dtype=np.int32))
 
-    @property
-    def whole_numbers(self) -> WholeNumbers:
-        spec = self.spec
-        shape = (spec.num_envs, spec.agents)
-        return WholeNumbers(
-            start=0, count=spec.num_actions, shape=shape, any_is_taken=not spec.settings.strict
-        )
-
     def fold(self, actions: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
         return np.array(actions, np.int32).reshape(len(actions), self.spec.num_envs, self.spec.agents)
 
     def unfold(self, row: NDArray[Any]) -> NDArray[np.int32]:
         return np.ascontiguousarray(row, np.int32)
 
-    @property
-    def players(self) -> tuple[str, ...]:
-        """Who can choose actions here: `random`, then the world's own."""
-        return tuple(self.engine.players())
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions
+
+    def settle(self, actions: Any) -> Any:
+        return actions
 
     @property
-    def draws_legal(self) -> bool:
-        """Whether drawn actions need no mask: there is none, or no player `random` that looks at it."""
-        return self.masks is None or "random" not in self.players
+    def told(self) -> Mapping[str, Any]:
+        return {} if self.masks is None else {"action_mask": self.masks}
 
     def choose(self, player: str) -> NDArray[np.int32]:
         """Let a player choose every agent's action from what agents see now, and hand it to `step`.
@@ -151,7 +161,11 @@ class Batch(PlainActions, OneByOne):
         remembers what it has seen of an episode, so ask it before every step it is to follow.
         """
         engine = self.engine
-        index, actions = self._seats.get(player) or self._seat(player)
+        if player not in self._seats:
+            if player not in self.players:
+                raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
+            self._seats[player] = (self.players.index(player), self.new_actions())
+        index, actions = self._seats[player]
         try:
             engine.choose(index, actions)
         except RuntimeError as error:
@@ -169,19 +183,6 @@ class Batch(PlainActions, OneByOne):
         as_text = self.spec.settings.render_mode == "ansi"
         drawn: NDArray[np.uint8] | str = self._drawer.text(cells) if as_text else self._drawer.image(cells)
         return drawn
-
-    @property
-    def observation(self) -> NDArray[Any]:
-        """What the next actions are chosen from."""
-        return self.observations
-
-    @property
-    def spaces(self) -> tuple[object, object]:
-        return None, f"{self.spec.num_actions} actions"
-
-    @property
-    def single_spaces(self) -> tuple[object, object]:
-        return self.spaces
 
     def unseen(self) -> tuple[()]:
         """Nothing: all of it is arrays."""
@@ -276,19 +277,6 @@ class Batch(PlainActions, OneByOne):
     def step_log(self) -> StepLog | None:
         return self if self.logs_itself else None
 
-    @property
-    def logs_itself(self) -> bool:
-        return self.spec.settings.profile
-
-    @property
-    def is_native(self) -> bool:
-        return self.spec.impl == "native"
-
-    @property
-    def log_columns(self) -> tuple[int, tuple[str, ...]]:
-        """Threads, and the phases that each has a column for."""
-        return self.spec.threads, self.spec.phases
-
     def keep_log(self, steps: int) -> None:
         """Keep a row of each step from now on, up to so many until they are taken; needs `profile`."""
         self.engine.keep_log(steps if self.spec.settings.profile else 0)
@@ -312,12 +300,6 @@ class Batch(PlainActions, OneByOne):
         """Free the envs; the arrays handed out stay readable."""
         self._engine = None
 
-    def _seat(self, player: str) -> tuple[int, NDArray[np.int32]]:
-        """Number a player and make the array it writes."""
-        if player not in self.players:
-            raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
-        return self._seats.setdefault(player, (self.players.index(player), self.new_actions()))
-
     def new_actions(self) -> NDArray[Any]:
         """Actions of every agent, all 0, as `step` reads them in place."""
         layout = self.spec.layout
@@ -330,18 +312,6 @@ class Batch(PlainActions, OneByOne):
         ns = dict(zip(engine.phase_names(), map(round, engine.phase_ns(last_step_only)), strict=True))
         ns["step"] = round(engine.step_ns(last_step_only))
         return ns
-
-    def _find_drawer(self) -> Drawer | None:
-        mode, world = self.spec.settings.render_mode, self.spec.world
-        if mode == "none":
-            return None
-        if world.drawer is None:
-            raise InputError(f"render_mode={mode}: {world.name} draws no picture; leave render_mode out")
-        return world.drawer(self.spec.parameters)
-
-    def _accepted_shapes(self) -> tuple[tuple[int, ...], ...]:
-        envs, agents = self.spec.num_envs, self.spec.agents
-        return ((envs, agents), (envs,)) if agents == 1 else ((envs, agents),)
 
     def _accept(self, actions: NDArray[Any]) -> NDArray[np.int32]:
         """Convert what may be converted; say what is wrong with the rest."""

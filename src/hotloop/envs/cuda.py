@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
-from hotloop.envs.batch import Batch, closed
+from hotloop.envs.batch import Batch
 from hotloop.envs.native import EngineWrapper, Seeds, ShadowedEngine, build_of, plain_values
-from hotloop.envs.spec import BatchSettings, BatchSpec, Build
+from hotloop.envs.spec import BatchSettings, Build
 
 CLOCK = "CUDA events and the clocks of warps"  # What phases are timed with
 
@@ -162,16 +162,10 @@ class DeviceBatch(Batch):
     A step is only begun when it returns; whatever torch does next on the same stream sees its results.
     """
 
-    def __init__(self, engine: DeviceEngine, spec: BatchSpec) -> None:
-        self._on_device: DeviceEngine | None = engine
-        super().__init__(engine, spec)
-
     @property
     def on_device(self) -> DeviceEngine:
         """What steps it; OrderError once it is closed."""
-        if self._on_device is None:
-            raise closed()
-        return self._on_device
+        return cast("DeviceEngine", self.engine)
 
     def use_stream(self, stream: int) -> None:
         """Work on a stream from now on, given as torch's `stream.cuda_stream`; 0 is the default one."""
@@ -197,11 +191,6 @@ class DeviceBatch(Batch):
         copied = self.on_device.host_arrays()
         infos = {f"infos.{name}": copied.pop(name) for name in self.infos}
         return {**copied, **infos, "digest": self.digest()}
-
-    def close(self) -> None:
-        """Let go of the envs; their memory is free when the last of the tensors is gone."""
-        self._on_device = None
-        super().close()
 
     def new_actions(self) -> Any:
         return upload(super().new_actions())

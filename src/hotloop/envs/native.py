@@ -185,9 +185,7 @@ class ShadowEngine(EngineWrapper):
 
     def __init__(self, engine: ShadowedEngine, target: str, rival: Rival) -> None:
         super().__init__(engine)
-        self._engine = engine
-        self._target = target
-        self._rival = rival
+        self._engine, self._target, self._rival = engine, target, rival
         self._next = FIRST[0]
         self._mismatches = 0
         self._logged: dict[int, int] = {}
@@ -209,40 +207,35 @@ class ShadowEngine(EngineWrapper):
         comparisons, mismatches = self._engine.shadow()
         if mismatches != self._mismatches:
             self._mismatches = mismatches
-            self._keep()
+            self._write_new()
         if comparisons >= self._next:
             self._next = milestone_after(comparisons)
             ratio = timing_ratio(dict(self._engine.counters()))
             ways = self._rival.reference, self._rival.candidate
             say(progress_line(self._target, comparisons, mismatches, ratio, ways))
 
-    def _keep(self) -> None:
+    def _write_new(self) -> None:
         """Add what is new to the log; only the first mismatches of an env are known by place."""
-        arrays = self._engine.arrays()["observations"]
+        shape = self._engine.arrays()["observations"].shape
         lines = []
-        for env in range(len(arrays)):
+        for env in range(shape[0]):
             found = self._engine.mismatches(env)
-            lines += [line(env, each, arrays.shape[2:]) for each in found[self._logged.get(env, 0) :]]
+            lines += [line(env, each, shape[2:]) for each in found[self._logged.get(env, 0) :]]
             self._logged[env] = len(found)
         try:
-            self._write(lines)
+            if self._log is None:
+                FOLDER.mkdir(parents=True, exist_ok=True)
+                stamp = utc_now().strftime("%Y%m%d-%H%M%S")
+                self._log = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
+                self._log.touch(exist_ok=False)
+                say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
+                rival = self._rival
+                ways = f"the {rival.reference} {rival.parameter}'s byte against the {rival.candidate} one's"
+                lines = [f"{self._target}: {ways}", *lines]
+            with self._log.open("a", encoding="utf-8") as log:
+                log.write("".join(f"{each}\n" for each in lines))
         except OSError as error:  # the run goes on, and its counters have the mismatches all the same
             say(f"shadow of {self._target}: MISMATCH, and no log of it: {error}")
-
-    def _write(self, lines: list[str]) -> None:
-        if self._log is None:
-            FOLDER.mkdir(parents=True, exist_ok=True)
-            stamp = utc_now().strftime("%Y%m%d-%H%M%S")
-            self._log = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
-            self._log.touch(exist_ok=False)
-            say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
-            old, new = self._rival.reference, self._rival.candidate
-            lines = [
-                f"{self._target}: the {old} {self._rival.parameter}'s byte against the {new} one's",
-                *lines,
-            ]
-        with self._log.open("a", encoding="utf-8") as log:
-            log.write("".join(f"{each}\n" for each in lines))
 
 
 def progress_line(

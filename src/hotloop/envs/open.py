@@ -1,4 +1,4 @@
-"""From a target's name and its settings to a batch."""
+"""From a target's name and its settings to a batch, which keeps a log where its parameters ask for one."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from hotloop.core import registry, settings
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, MissingError, SetupError, unknown
-from hotloop.core.exact_math import MASK, mix
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.spans import span
 from hotloop.core.target import Target
@@ -21,9 +20,9 @@ from hotloop.core.world import Plan, Run, RunLog, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch, OrderError
 from hotloop.envs.cuda import require_host
-from hotloop.envs.native import Engine, ShadowEngine
-from hotloop.envs.reference import ReferenceEngine
-from hotloop.envs.spec import BatchSettings, BatchSpec, Build, batch_spec
+from hotloop.envs.native import Engine, ShadowedEngine, ShadowEngine
+from hotloop.envs.reference import NextSeeds, ReferenceEngine
+from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 from hotloop.envs.subject import Subject
 
 T = TypeVar("T")
@@ -48,30 +47,25 @@ def make(target: str, /, **given: object) -> Batch:
     """
     found = registry.find(target)
     world, preset = found.world, found.preset
-    mine, theirs = _split(given, world)
-    options, decided = _decide(BatchSettings, {}, mine)
-    parameters: Any
-    parameters, decided_by_world = _decide(world.parameters, world.presets[preset], theirs)
-    plan = world.plan(parameters)
-    impl, notices = _choose(options, world)
-    decided |= decided_by_world
-    spec = batch_spec(found.target, world, preset, impl, parameters, options, decided)
-    spec = replace(spec, build=_build(options, impl), notices=notices)
-    return logged(_on_device(spec, plan) if options.device == "cuda" else Batch(_engine(spec, plan), spec))
-
-
-def _split(given: Mapping[str, object], world: World) -> tuple[dict[str, object], dict[str, object]]:
-    """Sort keys into those of the batch and those of the world; refuse the rest."""
     ours = {info.name for info in settings.describe(BatchSettings)}
     theirs = {info.name for info in settings.describe(world.parameters)}
     for key in given:
         if key not in ours | theirs:
             then = f"hotloop worlds {world.name} lists them"
             raise unknown("key", key, sorted(ours | theirs), then)
-    return (
-        {key: value for key, value in given.items() if key in ours},
-        {key: value for key, value in given.items() if key in theirs},
+    options, decided = _decide(BatchSettings, {}, {key: given[key] for key in given if key in ours})
+    parameters: Any
+    parameters, decided_by_world = _decide(
+        world.parameters, world.presets[preset], {key: given[key] for key in given if key in theirs}
     )
+    plan = world.plan(parameters)
+    impl, notices = _choose(options, world)
+    build = native.build() if impl == "native" else None
+    if options.device == "cuda":
+        build = cuda.build()
+    decided |= decided_by_world
+    spec = batch_spec(found.target, world, preset, impl, parameters, options, decided)
+    return logged(_open(replace(spec, build=build, notices=notices), plan))
 
 
 def _decide(
@@ -101,19 +95,15 @@ def _choose(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ..
     if asked == "reference":
         return "reference", ()
     if not world.has_native:
-        return _in_python(options, world)
+        if asked == "native":
+            raise InputError(f"impl=native: {world.name} is Python by nature; leave out impl=")
+        return "reference", ()
     why_not = native.why_not(world.native_name)
     if why_not is None:
         return "native", ()
     if asked == "native":
         raise SetupError(f"impl=native: {why_not}; build it with a C++ compiler, or use impl=reference")
     return "reference", (notice(Code.FELL_BACK, why=why_not),)
-
-
-def _in_python(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ...]]:
-    if options.impl == "native":
-        raise InputError(f"impl=native: {world.name} is Python by nature; leave out impl=")
-    return "reference", ()
 
 
 def _check_device(options: BatchSettings, world: World) -> None:
@@ -128,27 +118,20 @@ def _check_device(options: BatchSettings, world: World) -> None:
         raise MissingError(f"device=cuda: {why_not}; or leave out device=")
 
 
-def _build(options: BatchSettings, impl: str) -> Build | None:
-    if options.device == "cuda":
-        return cuda.build()
-    return native.build() if impl == "native" else None
-
-
-def _on_device(spec: BatchSpec, plan: Plan) -> Batch:
-    engine = cuda.make_engine(spec.world, plan, spec.settings)
-    if not spec.settings.host_views:
-        return cuda.DeviceBatch(engine, spec)
-    views = cuda.HostViews(engine)
-    rival = spec.world.shadowed(spec.parameters)
-    return Batch(ShadowEngine(views, spec.target, rival) if rival else views, spec)
-
-
-def _engine(spec: BatchSpec, plan: Plan) -> Engine:
-    if spec.impl == "native":
+def _open(spec: BatchSpec, plan: Plan) -> Batch:
+    """Return the batch of a spec; an engine that works in two ways is looked at after every call."""
+    if spec.impl == "reference":
+        return Batch(ReferenceEngine(spec.world, plan, spec.parameters, spec.settings), spec)
+    engine: ShadowedEngine
+    if spec.settings.device == "cuda":
+        device = cuda.make_engine(spec.world, plan, spec.settings)
+        if not spec.settings.host_views:
+            return cuda.DeviceBatch(device, spec)
+        engine = cuda.HostViews(device)
+    else:
         engine = native.make_engine(spec.world, plan, spec.settings)
-        rival = spec.world.shadowed(spec.parameters)
-        return ShadowEngine(engine, spec.target, rival) if rival else engine
-    return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)
+    rival = spec.world.shadowed(spec.parameters)
+    return Batch(ShadowEngine(engine, spec.target, rival) if rival else engine, spec)
 
 
 LOG = "log"  # The span of the time that the log takes from a step
@@ -180,7 +163,7 @@ class LoggedBatch(Batch):
     def __init__(self, engine: Engine, spec: BatchSpec, log: RunLog) -> None:
         super().__init__(engine, spec)
         self._log = log
-        self._seeds_of = LoggedSeeds(spec)
+        self._seeds_of = NextSeeds(spec.settings)
         self._end = finalize(self, log.close)
         self.log_ns = 0
         """Time that the log has taken from steps, waiting for it included."""
@@ -246,19 +229,3 @@ def beside(batch: Batch) -> dict[str, int]:
 
 def unfit(call: str) -> OrderError:
     return OrderError(f"{call}: a batch that writes a log plays every episode from its beginning")
-
-
-class LoggedSeeds:
-    """The seeds that an engine takes for the next episodes of its envs."""
-
-    def __init__(self, spec: BatchSpec) -> None:
-        self._settings = spec.settings
-        self._episodes = [0] * spec.num_envs
-        self.last: list[int | None] = [None] * spec.num_envs
-
-    def next(self, env: int) -> int:
-        last = self.last[env]
-        if self._settings.seed_step and last is not None:
-            return (last + self._settings.seed_step) & MASK
-        self._episodes[env] += 1
-        return mix(self._settings.seed, env, self._episodes[env] - 1)

@@ -20,6 +20,23 @@ RANDOM_STREAM = 0x72616E646F6D
 SEEN = ("observations", "masks", "luck")  # The arrays an agent sees
 
 
+class NextSeeds:
+    """The seeds that an engine takes for the next episodes of its envs."""
+
+    def __init__(self, settings: BatchSettings) -> None:
+        self._settings = settings
+        self.episodes = [0] * settings.num_envs
+        """Of each env, how many seeds were mixed for it."""
+        self.last: list[int | None] = [None] * settings.num_envs
+
+    def next(self, env: int) -> int:
+        last = self.last[env]
+        if self._settings.seed_step and last is not None:
+            return (last + self._settings.seed_step) & MASK
+        self.episodes[env] += 1
+        return mix(self._settings.seed, env, self.episodes[env] - 1)
+
+
 class ReferenceEngine:
     """Many twins stepped one after another; agrees with the native engine in everything but speed."""
 
@@ -27,8 +44,7 @@ class ReferenceEngine:
         layout = world.layout(parameters)
         self.world = world
         self.num_envs, self.agents = options.num_envs, layout.agents
-        self.seed, self.autoreset, self.seed_step = options.seed, options.autoreset, options.seed_step
-        self.profile, self.drag = options.profile, options.drag
+        self.autoreset, self.profile, self.drag = options.autoreset, options.profile, options.drag
         self.rows = {
             array.name: np.zeros((self.num_envs, *array.shape), np.dtype(array.dtype))
             for array in layout.arrays
@@ -42,10 +58,9 @@ class ReferenceEngine:
             for env in range(self.num_envs)
         ]
         self.seats = Players(
-            world, plan, self.rows, self.twins, seed=self.seed, drawn_actions=layout.drawn_actions
+            world, plan, self.rows, self.twins, seed=options.seed, drawn_actions=layout.drawn_actions
         )
-        self.episodes = [0] * self.num_envs
-        self.last_seeds: list[int | None] = [None] * self.num_envs
+        self.seeds = NextSeeds(options)
         self.begun = [0] * self.num_envs
         self.ready = False
         self.resets = self.batch_calls = 0
@@ -69,10 +84,13 @@ class ReferenceEngine:
             for name, rows in self.rows.items():
                 if name != "observations":
                     rows[env] = 0
-            self._restart(env, self._next_seed(env) if seeds is None else int(seeds[i]))
+            self._restart(env, self.seeds.next(env) if seeds is None else int(seeds[i]))
 
     def step(self, actions: NDArray[np.int32]) -> None:
-        self._check(actions)
+        # What the native binding takes; the batch explains what it refuses.
+        wanted = (self.num_envs,) if self.agents == 1 and actions.ndim == 1 else (self.num_envs, self.agents)
+        if actions.dtype != np.int32 or not actions.flags.c_contiguous or actions.shape != wanted:
+            raise TypeError("actions of another type or shape")
         if not self.ready:
             raise RuntimeError("step before reset: call reset() first")
         if not self.autoreset and self._finished().any():
@@ -88,20 +106,11 @@ class ReferenceEngine:
         self.step_total_ns += self.step_last_ns
         self.batch_calls += 1
         if len(self.log) < self.log_rows:
-            self._write_row(start)
-
-    def _write_row(self, start: int) -> None:
-        """As the native engine does, in nanoseconds; the one worker is worker 0."""
-        ended = np.flatnonzero(self._finished())
-        phases = (ns - self.before_ns[name] for name, ns in self.total_ns.items())
-        first = int(ended[0]) if len(ended) else -1
-        self.log.append([start, start + self.step_last_ns, len(ended), first, *phases])
-
-    def _check(self, actions: NDArray[np.int32]) -> None:
-        """Take what the native binding takes; the batch explains what it refuses."""
-        wanted = (self.num_envs,) if self.agents == 1 and actions.ndim == 1 else (self.num_envs, self.agents)
-        if actions.dtype != np.int32 or not actions.flags.c_contiguous or actions.shape != wanted:
-            raise TypeError("actions of another type or shape")
+            # A row as the native engine's, in nanoseconds; the one worker is worker 0.
+            ended = np.flatnonzero(self._finished())
+            phases = (ns - self.before_ns[name] for name, ns in self.total_ns.items())
+            first = int(ended[0]) if len(ended) else -1
+            self.log.append([start, start + self.step_last_ns, len(ended), first, *phases])
 
     def _step_one(self, env: int, chosen: Sequence[int]) -> None:
         twin = self.twins[env]
@@ -112,7 +121,7 @@ class ReferenceEngine:
             last = self._mark(phase, last)
         if self.autoreset and self._finished()[env]:
             self.final_observations[env] = self.rows["observations"][env]
-            self._restart(env, self._next_seed(env))
+            self._restart(env, self.seeds.next(env))
         last = self._mark("autoreset", last)
         if self.drag:
             for _ in range(self.drag):
@@ -130,17 +139,9 @@ class ReferenceEngine:
         finished: NDArray[np.bool_] = self.rows["terminals"] | self.rows["truncations"]
         return finished
 
-    def _next_seed(self, env: int) -> int:
-        last = self.last_seeds[env]
-        if self.seed_step and last is not None:
-            return (last + self.seed_step) & MASK
-        episode = self.episodes[env]
-        self.episodes[env] += 1
-        return mix(self.seed, env, episode)
-
     def _restart(self, env: int, episode_seed: int) -> None:
         self.twins[env].restart(episode_seed)
-        self.last_seeds[env] = episode_seed
+        self.seeds.last[env] = episode_seed
         self.begun[env] += 1
         self.resets += 1
 
@@ -163,14 +164,14 @@ class ReferenceEngine:
 
     def save(self, env: int) -> bytes:
         rows = b"".join(rows[env].tobytes() for rows in self.rows.values())
-        facts = {"episode": self.episodes[env], "seed": self.last_seeds[env], "rows": len(rows)}
+        facts = {"episode": self.seeds.episodes[env], "seed": self.seeds.last[env], "rows": len(rows)}
         head = json.dumps(facts).encode()
         return b"\n".join((head, rows + self.twins[env].save()))
 
     def load(self, env: int, saved: bytes) -> None:
         head, _, body = saved.partition(b"\n")
         facts = json.loads(head)
-        self.episodes[env], self.last_seeds[env] = facts["episode"], facts["seed"]
+        self.seeds.episodes[env], self.seeds.last[env] = facts["episode"], facts["seed"]
         at = 0
         for rows in self.rows.values():
             size = rows[env].nbytes
@@ -189,21 +190,21 @@ class ReferenceEngine:
     def counters(self) -> list[tuple[str, int]]:
         steps = self.batch_calls * self.num_envs
         names = dict.fromkeys(name for twin in self.twins for name in twin.counters)
+        # Where rows may be empty, agent-steps are those of agents that lived.
+        lived = (
+            sum(twin.lived for twin in self.twins)  # type: ignore[attr-defined]
+            if "alive" in self.rows
+            else steps * self.agents
+        )
         return [
             ("reference_steps", steps),
             ("batch_calls", self.batch_calls),
             ("env_steps", steps),
-            ("agent_steps", self._lived(steps)),
+            ("agent_steps", lived),
             ("resets", self.resets),
             *((name, sum(twin.counters.get(name, 0) for twin in self.twins)) for name in names),
             *self.seats.counters(self.num_envs * self.agents),
         ]
-
-    def _lived(self, env_steps: int) -> int:
-        """Agent-steps of those who lived, where rows may be empty."""
-        if "alive" not in self.rows:
-            return env_steps * self.agents
-        return sum(twin.lived for twin in self.twins)  # type: ignore[attr-defined]
 
     def phase_names(self) -> list[str]:
         return [*self.world.phases, "autoreset", *(["drag"] if self.drag else [])]
@@ -262,32 +263,30 @@ class Players:
     def choose(self, name: str, begun: Sequence[int], actions: NDArray[np.int32]) -> None:
         """Fill in every env's actions; `begun` numbers each env's episode, from 1."""
         self.asked[name] += 1
-        if name != RANDOM_PLAYER and name not in self.twins:
-            self.sit(name, len(begun))
-        for env, episode in enumerate(begun):
-            actions[env] = self.choose_one(name, env, episode, actions.shape[1])
-
-    def sit(self, name: str, num_envs: int) -> None:
-        twin = self.world.players[name]()
-        seen = {array: rows for array, rows in self.rows.items() if array in SEEN}
-        self.twins[name] = [
-            twin(self.plan, {array: rows[env] for array, rows in seen.items()} | self.beyond(name, env))
-            for env in range(num_envs)
-        ]
-        self.met[name] = [0] * num_envs
-
-    def beyond(self, name: str, env: int) -> dict[str, Any]:
-        """What a player is given beside what its agent sees."""
-        return {"twin": self.envs[env]} if name in self.world.looks_ahead else {}
-
-    def choose_one(self, name: str, env: int, episode: int, agents: int) -> Sequence[int]:
         if name == RANDOM_PLAYER:
-            masks = self.rows["masks"][env] if "masks" in self.rows else None
-            return random_actions(self.seed, env, self.asked[name], agents, self.drawn_actions, masks)
-        if self.met[name][env] != episode:
-            self.twins[name][env].restart()
-            self.met[name][env] = episode
-        return self.twins[name][env].choose()
+            for env in range(len(begun)):
+                masks = self.rows["masks"][env] if "masks" in self.rows else None
+                actions[env] = random_actions(
+                    self.seed, env, self.asked[name], actions.shape[1], self.drawn_actions, masks
+                )
+            return
+        if name not in self.twins:
+            twin, looks_ahead = self.world.players[name](), name in self.world.looks_ahead
+            seen = {array: rows for array, rows in self.rows.items() if array in SEEN}
+            self.twins[name] = [
+                twin(
+                    self.plan,
+                    {array: rows[env] for array, rows in seen.items()}
+                    | ({"twin": self.envs[env]} if looks_ahead else {}),
+                )
+                for env in range(len(begun))
+            ]
+            self.met[name] = [0] * len(begun)
+        for env, episode in enumerate(begun):
+            if self.met[name][env] != episode:
+                self.twins[name][env].restart()
+                self.met[name][env] = episode
+            actions[env] = self.twins[name][env].choose()
 
     def counters(self, decisions: int) -> list[tuple[str, int]]:
         """How many decisions each player made; `decisions` are those of one asking."""

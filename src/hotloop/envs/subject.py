@@ -197,22 +197,6 @@ class Subject(Protocol):
     def load(self, env: int, saved: bytes) -> None: ...
 
 
-class PlainActions:
-    """Mixin for subjects that accept drawn actions without masking or conversion."""
-
-    masks: NDArray[np.bool_] | None
-
-    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
-        return actions
-
-    def settle(self, actions: Any) -> Any:
-        return actions
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        return {} if self.masks is None else {"action_mask": self.masks}
-
-
 class OneByOne:
     """Mixin for subjects that play actions by one call of `step` for each."""
 

@@ -23,7 +23,7 @@ from hotloop.core.record.codec import AtLeast, Count, from_plain
 from hotloop.core.record.codec import parse as read_json
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make
-from hotloop.envs.subject import Subject, WholeNumbers
+from hotloop.envs.subject import Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +72,16 @@ class Episodes:
             batch.reset_many(np.flatnonzero(cut))
         return episodes
 
-    def _agents(self, env: int) -> int:
-        spec, infos = self._batch.spec, self._batch.infos
-        return int(infos["lives"][env]) or spec.agents if spec.has_empty_rows else spec.agents
-
     def _episode(self, env: int, *, cut: bool) -> Episode:
-        infos, outcomes = self._batch.infos, self._batch.spec.world.outcomes
+        spec, infos = self._batch.spec, self._batch.infos
+        lives = int(infos["lives"][env]) if spec.has_empty_rows else 0
         return Episode(
             env=env,
             length=int(self.ages[env]),
-            return_per_agent=float(self.returns[env].sum()) / self._agents(env),
+            return_per_agent=float(self.returns[env].sum()) / (lives or spec.agents),
             cut=cut,
             terminal=bool(self._batch.terminals[env]) and not cut,
-            outcomes={name: float(infos[each.info][env]) for name, each in outcomes.items()},
+            outcomes={name: float(infos[each.info][env]) for name, each in spec.world.outcomes.items()},
         )
 
 
@@ -126,22 +123,22 @@ def record(subject: Subject, actions: Sequence[Any], limit: int = 0) -> Tape:
     spec = subject.spec
     params = dict(spec.described.params)
     seeds = {name: params.pop(name) for name in ("seed", "seed_step") if name in params}
+    rows, bounds = subject.fold(actions), np.iinfo(np.int16)
+    # Whole numbers as int16 where all of them fit; what plays the tape widens them again.
+    if (
+        subject.whole_numbers is not None
+        and rows.size
+        and bounds.min <= rows.min() <= rows.max() <= bounds.max
+    ):
+        rows = rows.astype(np.int16)
     return Tape(
         target=spec.same_work.name,
         parameters=params,
         num_envs=spec.num_envs,
         limit=limit,
-        actions=narrowed(subject.fold(actions), subject.whole_numbers),
+        actions=rows,
         **seeds,
     )
-
-
-def narrowed(actions: NDArray[Any], known: WholeNumbers | None) -> NDArray[Any]:
-    """Whole numbers as int16 where all of them fit; who plays the tape widens them again."""
-    bounds = np.iinfo(np.int16)
-    if known is None or not actions.size or actions.min() < bounds.min or actions.max() > bounds.max:
-        return actions
-    return actions.astype(np.int16)
 
 
 def replay(tape: Tape, **variants: object) -> Iterator[Batch]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.spans import span
+from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words, message_of
-from hotloop.envs.subject import PlainActions
 
 ENV_STEP = "env.step"
 
@@ -257,7 +257,7 @@ def mask_method(env: Any) -> Callable[[], Any] | None:
     """The method that gives the mask, of an env or of what is inside its wrappers; none that allows all."""
     inner = attribute(env, "unwrapped")
     batch = attribute(inner, "_batch")
-    if isinstance(batch, PlainActions) and batch.masks is None:
+    if isinstance(batch, Batch) and batch.masks is None:
         return None
     for owner in (env, inner):
         method = attribute(owner, METHOD)
