@@ -1,12 +1,13 @@
 """How a trainer reads the user's envs and acts on them: observations become rows, actions come from rows.
 
-A member is one env, which writes what it shows into its own rows of the batch's arrays.
+A member is one env, which writes what it shows into its own rows of the batch's arrays. A batch of the user's
+is stepped as a whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,20 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
 from hotloop.core.world import Acts, Array, Layout
-from hotloop.envs.foreign.inside import BROKEN, MASK, attribute, flat, mask_in, mask_method, plain, raised
+from hotloop.envs.foreign.inside import (
+    BROKEN,
+    MASK,
+    attribute,
+    flat,
+    is_a,
+    mask_in,
+    mask_method,
+    plain,
+    raised,
+)
 from hotloop.envs.foreign.single import check_given, five
-from hotloop.envs.foreign.subject import close_env, reward_of
+from hotloop.envs.foreign.subject import close_env, first_of, reward_of, second_of, seeded
+from hotloop.envs.foreign.vector import SAME_STEP, autoreset_of, single_space
 
 SEEN = (
     "expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them; a wrapper can make it so"
@@ -47,20 +59,9 @@ class Bounds:
         return found
 
 
-class Reader(Protocol):
-    """Writes what an env shows into a row."""
-
-    @property
-    def size(self) -> int:
-        """Of the row."""
-
-    def write(self, seen: Any, row: NDArray[np.float32]) -> None:
-        """ValueError where it does not fit the space."""
-
-
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A box, or several numbers that are 0 or 1, as they are."""
+    """Write a box, or several numbers that are 0 or 1, into a row as they are."""
 
     size: int
 
@@ -73,7 +74,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class OneHot:
-    """Numbered choices: a 1 in the place of each."""
+    """Write numbered choices into a row: a 1 in the place of each."""
 
     sizes: NDArray[np.int64]
     start: Any
@@ -91,10 +92,10 @@ class OneHot:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """Parts by name or place, one behind the other."""
+class RowParts:
+    """Write parts by name or place into a row, one behind the other."""
 
-    parts: Sequence[tuple[Any, Reader]]
+    parts: Sequence[tuple[Any, "Reader"]]
 
     @property
     def size(self) -> int:
@@ -105,6 +106,9 @@ class Several:
         for key, reader in self.parts:
             reader.write(seen[key], row[first : first + reader.size])
             first += reader.size
+
+
+Reader = Numbers | OneHot | RowParts  # Of what an env shows; ValueError where that does not fit its space
 
 
 def observation_reader(name: str, space: Any) -> Reader:
@@ -118,11 +122,9 @@ def observation_reader(name: str, space: Any) -> Reader:
             return OneHot(np.ravel(space.nvec).astype(np.int64), space.start)
         case "Dict":
             kept = [(key, part) for key, part in space.spaces.items() if key != MASK]
-            return Several([(key, observation_reader(name, part)) for key, part in kept])
+            return RowParts([(key, observation_reader(name, part)) for key, part in kept])
         case "Tuple":
-            return Several(
-                [(place, observation_reader(name, part)) for place, part in enumerate(space.spaces)]
-            )
+            return RowParts([(at, observation_reader(name, part)) for at, part in enumerate(space.spaces)])
     raise InputError(f"{name} observes {plain(space)}: {SEEN}")
 
 
@@ -253,20 +255,8 @@ def says_mask(space: Any, info: Any) -> bool:
     return mask_in(info) is not None or MASK in (attribute(space, "spaces") or {})
 
 
-class Member(Protocol):
-    """One env, at its place in a batch."""
-
-    def begin(self, seed: int | None = None) -> None:
-        """Begin an episode."""
-
-    def step(self, action: NDArray[Any]) -> None:
-        """Step, and begin the next episode where one ends."""
-
-    def close(self) -> None: ...
-
-
 class SoloMember:
-    """An env of Gymnasium."""
+    """An env of Gymnasium at its place in a batch; a step begins the next episode where one ends."""
 
     def __init__(self, form: Form, env: Any, arrays: Arrays, place: int) -> None:
         self._form, self.env, self._arrays, self._place = form, env, arrays, place
@@ -356,6 +346,9 @@ class TeamMember:
         close_env(self.env)
 
 
+Member = SoloMember | TeamMember
+
+
 def show(form: Form, seen: Any, row: NDArray[np.float32]) -> None:
     """Write an observation into its row."""
     try:
@@ -380,3 +373,119 @@ def ask(name: str, call: Callable[[], Any]) -> Any:
         return call()
     except BROKEN as error:
         raise raised(name, error) from error
+
+
+Begun = Sequence[tuple[int, int | None]]  # Envs, and the seed that each begins an episode with
+
+# Where a batch of Gymnasium's kind says what an env showed at the end of its episode.
+LAST_SEEN = ("final_obs", "final_observation")
+
+
+def counts_envs(env: Any) -> bool:
+    """Whether an object is several envs behind one step."""
+    number = attribute(env, "num_envs")
+    return (
+        isinstance(number, (int, np.integer))
+        and not isinstance(number, bool)
+        and not is_a(env, "gymnasium", "Env")
+    )
+
+
+def form_of_batch(name: str, env: Any) -> Form:
+    """How a batch, which is reset once for that, is read and acted on; InputError where it cannot be."""
+    if autoreset_of(env) != SAME_STEP:
+        raise InputError(
+            f"{name} begins the next episode in the step after an end: a training takes batches that begin "
+            "it in the same step, such as autoreset_mode=AutoresetMode.SAME_STEP of Gymnasium's"
+        )
+    observed = attribute(env, "single_observation_space") or attribute(env, "observation_space")
+    acted = attribute(env, "single_action_space") or single_space(env)
+    if observed is None or acted is None:
+        raise InputError(f"{name} is a {type(env).__name__} without the spaces of one env: give it both")
+    form = form_from(name, observed, acted)
+    given = first_reset(name, env) if not is_vec_env(env) else ask(name, env.reset)
+    seen = first_of(given)
+    if isinstance(seen, (Mapping, tuple)) or len(seen) != env.num_envs:
+        raise InputError(
+            f"{name}: expected observations as one array with a row for each of {env.num_envs} envs"
+        )
+    if mask_in(second_of(given), seen) is not None:
+        raise InputError(f"{name} says which actions are legal: train on single envs with masks instead")
+    return form
+
+
+def is_vec_env(env: Any) -> bool:
+    return is_a(env, "stable_baselines3.common.vec_env", "VecEnv")
+
+
+class Whole:
+    """One batch that steps all envs of a training, and begins their next episodes by itself."""
+
+    def __init__(self, form: Form, env: Any, arrays: Arrays, actions: NDArray[Any]) -> None:
+        self.form, self.env, self.arrays, self.actions = form, env, arrays, actions
+        self._seen = np.zeros_like(arrays["observations"])
+
+    def begin(self, begun: Begun) -> None:
+        """Begin all envs, env i by the batch's own rule from the first seed."""
+        if len(begun) != self.env.num_envs:
+            raise InputError(
+                f"{self.form.name} can only be reset as a whole: leave out what resets single envs"
+            )
+        seed = begun[0][1]
+        if is_vec_env(self.env):
+            if seed is not None:
+                self.env.seed(seed)
+            given = ask(self.form.name, self.env.reset)
+        elif seed is None:
+            given = ask(self.form.name, self.env.reset)
+        else:
+            given = ask(self.form.name, partial(seeded, self.env.reset, seed))
+        self._show("observations", first_of(given))
+
+    def step(self) -> None:
+        arrays = self.arrays
+        self._seen[...] = arrays["observations"]
+        seen, rewards, ended, cut, infos = five(ask(self.form.name, partial(self.env.step, self._own())))
+        arrays["rewards"][...] = np.asarray(rewards).reshape(arrays["rewards"].shape)
+        over = np.asarray(ended, bool)
+        limits = np.zeros(len(over), bool)
+        if not isinstance(infos, Mapping):  # Stable-Baselines3 says env by env which ends are a time limit's
+            limits = np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
+        arrays["terminals"][...] = over & ~limits
+        arrays["truncations"][...] = np.asarray(cut, bool) | (over & limits)
+        self._show("observations", seen)
+        for place in np.flatnonzero(over | arrays["truncations"]).tolist():
+            last = last_seen(infos, place)
+            row = arrays["final_observations"][place]
+            if last is None:  # it says nothing: what was seen before the last action stands for it
+                row[...] = self._seen[place]
+            else:
+                show(self.form, last, row)
+        lifeline.end_copy()
+
+    def _own(self) -> NDArray[Any]:
+        """The actions as the batch takes them."""
+        doing, rows = self.form.doing, self.actions[:, 0]
+        if doing.acts is None:
+            return np.asarray(rows.astype(np.int64) + doing.start)
+        return np.array([doing.own(row) for row in rows])
+
+    def _show(self, name: str, seen: Any) -> None:
+        rows = self.arrays[name]
+        given = np.asarray(seen)
+        if isinstance(self.form.reader, Numbers) and given.size == rows.size:
+            rows[...] = given.reshape(rows.shape)
+            return
+        for place, row in enumerate(rows):
+            show(self.form, given[place], row)
+
+    def close(self) -> None:
+        close_env(self.env)
+
+
+def last_seen(infos: Any, place: int) -> Any:
+    """What an env showed at the end of its episode; None if the env does not report it."""
+    if not isinstance(infos, Mapping):
+        return infos[place].get("terminal_observation")
+    found = next((infos[name] for name in LAST_SEEN if name in infos), None)
+    return None if found is None else found[place]

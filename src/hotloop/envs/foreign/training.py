@@ -1,15 +1,25 @@
-"""The user's envs as a batch that the trainer takes, and a measured env in the same layout."""
+"""The user's envs as a batch that the trainer takes, what steps them, and a measured env in that layout."""
 
+import json
+import mmap
+import multiprocessing
 import os
+import signal
+import sys
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
@@ -19,34 +29,227 @@ from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import NUMBERS, numbered
-from hotloop.envs.foreign.crew import (
-    PROCESSES,
-    SYNC,
-    THREADS,
-    VECTORS,
+from hotloop.envs.foreign.forms import (
+    Arrays,
     Begun,
-    Crew,
-    Here,
-    Processes,
-    Threads,
+    Form,
+    Member,
     Whole,
     counts_envs,
+    form_from,
+    form_of,
     form_of_batch,
-    room,
+    show,
+    tell_mask,
 )
-from hotloop.envs.foreign.forms import Form, form_from, form_of, show, tell_mask
 from hotloop.envs.foreign.inside import plain
 from hotloop.envs.foreign.open import OpenRequest, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.subject import ForeignSubject, close_env
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject
-from hotloop.envs.native import Seeds
+from hotloop.envs.native import Engine, Seeds
 from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 
 GYM, ZOO = "gym:", "pettingzoo:"
 
 MOST_WORKERS = 256
+
+# One after another; in threads, for envs that let go of the interpreter; in processes of their own.
+SYNC, THREADS, PROCESSES = VECTORS = ("sync", "threads", "async")
+
+STEP, BEGIN, END = b"s", b"b", b"e"
+
+DONE = b""
+
+CLOSE_S = 5.0  # What a process gets to close its envs before it is ended
+
+
+class Here:
+    """One after another, in this thread."""
+
+    def __init__(self, form: Form, envs: Sequence[Any], arrays: Arrays, actions: NDArray[Any]) -> None:
+        self.envs = envs
+        self.members: list[Member] = [form.member(env, arrays, place) for place, env in enumerate(envs)]
+        self._actions = actions
+
+    def begin(self, begun: Begun) -> None:
+        for place, seed in begun:
+            self.members[place].begin(seed)
+
+    def step(self) -> None:
+        for member, action in zip(self.members, self._actions, strict=True):
+            member.step(action)
+            lifeline.end_copy()  # before the next env makes two of it
+
+    def close(self) -> None:
+        for member in self.members:
+            member.close()
+
+
+class Threads(Here):
+    """In threads, each with its own envs."""
+
+    def __init__(
+        self, form: Form, envs: Sequence[Any], arrays: Arrays, actions: NDArray[Any], workers: int
+    ) -> None:
+        super().__init__(form, envs, arrays, actions)
+        self._shares = shared_out(len(envs), workers)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hotloop-env")
+
+    def step(self) -> None:
+        for _ in self._pool.map(self._step_some, self._shares):
+            pass
+
+    def _step_some(self, share: range) -> None:
+        for place in share:
+            self.members[place].step(self._actions[place])
+            lifeline.end_copy()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        super().close()
+
+
+class Worker(NamedTuple):
+    """A process, the pipe to it, and its envs."""
+
+    process: Any
+    pipe: Connection
+    share: range
+
+
+class Processes:
+    """In processes, each with its own envs; arrays and actions are memory that all of them share.
+
+    A step costs each process one byte to go and an empty message back. They are forked, so that whatever
+    makes an env need not be pickled.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        makers: Sequence[Callable[[], Any]],
+        arrays: Arrays,
+        actions: NDArray[Any],
+        workers: int,
+    ) -> None:
+        self._name = form.name
+        context = multiprocessing.get_context("fork")
+        self._workers: list[Worker] = []
+        for share in shared_out(len(makers), workers):
+            mine, theirs = context.Pipe()
+            others = [worker.pipe for worker in self._workers] + [mine]
+            process = context.Process(
+                target=serve_envs,
+                args=(theirs, others, form, {place: makers[place] for place in share}, arrays, actions),
+                daemon=True,
+            )
+            process.start()
+            theirs.close()
+            self._workers.append(Worker(process, mine, share))
+        self._wait(self._workers)
+
+    def begin(self, begun: Begun) -> None:
+        asked = [(worker, [each for each in begun if each[0] in worker.share]) for worker in self._workers]
+        told = [worker for worker, some in asked if some]
+        for worker, some in asked:
+            if some:
+                self._tell(worker, BEGIN + json.dumps(some).encode())
+        self._wait(told)
+
+    def step(self) -> None:
+        for worker in self._workers:
+            self._tell(worker, STEP)
+        self._wait(self._workers)
+
+    def _tell(self, worker: Worker, what: bytes) -> None:
+        try:
+            worker.pipe.send_bytes(what)
+        except OSError as error:
+            raise self._ended(worker) from error
+
+    def _wait(self, workers: Sequence[Worker]) -> None:
+        """Until all have answered; the first that could not is the error."""
+        for worker in workers:
+            try:
+                said = worker.pipe.recv_bytes()
+            except (EOFError, OSError) as error:
+                raise self._ended(worker) from error
+            if said != DONE:
+                raise TheirError(f"{said.decode()} (in the worker of {named(worker.share)})")
+
+    def _ended(self, worker: Worker) -> TheirError:
+        """What is said of a process that is gone."""
+        worker.process.join(CLOSE_S)
+        code = worker.process.exitcode
+        how = "closed its pipe" if code is None else f"ended with {code}"
+        if code is not None and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        return TheirError(
+            f"{self._name}: the worker of {named(worker.share)} {how} in the middle of its work; "
+            "vector=sync runs the envs in this process, where a debugger reaches them"
+        )
+
+    def close(self) -> None:
+        for worker in self._workers:
+            with suppress(OSError):  # it may be gone already
+                worker.pipe.send_bytes(END)
+            worker.pipe.close()
+        for worker in self._workers:
+            worker.process.join(CLOSE_S)
+            if worker.process.is_alive():
+                worker.process.terminate()
+                worker.process.join()
+        self._workers = []
+
+
+def serve_envs(
+    pipe: Connection,
+    others: Sequence[Connection],
+    form: Form,
+    makers: dict[int, Callable[[], Any]],
+    arrays: Arrays,
+    actions: NDArray[Any],
+) -> None:
+    """What a process does: make its envs, then as it is told, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the trainer, which then ends this one
+    for other in others:
+        other.close()
+    members: dict[int, Member] = {}
+    try:
+        members |= {place: form.member(make(), arrays, place) for place, make in makers.items()}
+        pipe.send_bytes(DONE)
+        while (told := pipe.recv_bytes()) != END:
+            if told == STEP:
+                for place, member in members.items():
+                    member.step(actions[place])
+            else:
+                for place, seed in json.loads(told[1:]):
+                    members[place].begin(seed)
+            pipe.send_bytes(DONE)
+    except (EOFError, ConnectionError):
+        pass
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the trainer has to know
+        traceback.print_exc()
+        sys.stderr.flush()
+        said = str(error) if isinstance(error, HotloopError) else f"{form.name} raised: {error!r}"
+        pipe.send_bytes(said.encode())
+    for member in members.values():
+        member.close()
+
+
+def shared_out(envs: int, workers: int) -> list[range]:
+    """Envs in a row, as evenly as they go, none without any."""
+    ends = [envs * worker // workers for worker in range(workers + 1)]
+    return [range(*each) for each in pairwise(ends) if each[0] < each[1]]
+
+
+def named(share: range) -> str:
+    return f"env {share[0]}" if len(share) == 1 else f"envs {share[0]} to {share[-1]}"
+
+
+Crew = Here | Processes | Whole  # What steps all envs of a batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +321,6 @@ class EnvsEngine:
         masks = self._arrays.get("masks")
         actions[...] = random_actions(self._layout, self._random, actions.shape[:2], masks)
 
-    def picture(self, env: int) -> NDArray[np.uint8]:
-        raise RuntimeError(f"{self._name} draws nothing here")
-
     def digest(self, env: int) -> int:
         """Of what it shows: its state is its own."""
         return hash(self._arrays["observations"][env].tobytes()) & (2**64 - 1)
@@ -138,21 +338,6 @@ class EnvsEngine:
         steps = [(name, self._steps) for name in ("env_steps", "foreign_steps")]
         return [*steps, ("agent_steps", self._lived), ("resets", self._resets)]
 
-    def phase_names(self) -> list[str]:
-        return []
-
-    def phase_ns(self, last_step_only: bool) -> Sequence[float]:
-        return []
-
-    def step_ns(self, last_step_only: bool) -> float:
-        return 0.0
-
-    def keep_log(self, rows: int) -> None:
-        """Nothing is logged."""
-
-    def take_log(self) -> NDArray[np.int64]:
-        return np.zeros((0, 4), np.int64)
-
     def lend(self, threads: int) -> None:
         """It has no threads that could be others'."""
 
@@ -165,7 +350,8 @@ class EnvsBatch(Batch):
     def __init__(
         self, spec: BatchSpec, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any]
     ) -> None:
-        super().__init__(EnvsEngine(spec, crew, arrays, actions), spec)
+        # it draws nothing and times no phases: what is for that alone is never called
+        super().__init__(cast("Engine", EnvsEngine(spec, crew, arrays, actions)), spec)
         self.crew = crew
 
     @property
@@ -304,6 +490,14 @@ def make_arrays(spec: BatchSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]
     return arrays, room((envs, *layout.action_shape), layout.action_type)
 
 
+def room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array of zeros in memory that processes forked from this one share."""
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape))
+    memory = mmap.mmap(-1, max(1, count * kind.itemsize))
+    return np.frombuffer(memory, kind, count).reshape(shape)
+
+
 def make_env(name: str, order: OpenRequest, number: int) -> Any:
     """One env; `number` stands for `{instance}` in its keys."""
     if not name.startswith((GYM, ZOO)):
@@ -333,16 +527,6 @@ def world_of(name: str, layout: Layout) -> World:
 EXPECTED = "runs play envs of Gymnasium, alone or in a vector, and parallel envs of PettingZoo"
 
 
-class NullCrew:
-    """Step nothing: the measurement steps the env."""
-
-    def begin(self, begun: Begun) -> None: ...
-
-    def step(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class TrainingView:
     """Present a measured env in the trainer's batch layout, so that a trained policy can play it."""
 
@@ -352,44 +536,39 @@ class TrainingView:
         settings = BatchSettings(num_envs=subject.spec.num_envs, seed=subject.spec.seed)
         spec = envs_spec(Target(form.name), form, settings, {}, {})
         self._arrays, actions = make_arrays(spec)
-        self.batch = EnvsBatch(spec, NullCrew(), self._arrays, actions)
+        self.batch = EnvsBatch(spec, Here(form, [], self._arrays, actions), self._arrays, actions)
         self._resets = subject.resets
-        self._look = self._look_at_team if form.agents else self._look_at_envs
-        self.own: Callable[[NDArray[Any]], Any] = self._own_of_team if form.agents else self._own_of_envs
-        """From a batch's actions to what the env's step takes."""
 
     def look(self) -> list[int]:
         """Take over what is shown now; returns the envs that began an episode since the last look."""
-        self._look()
-        begun, self._resets = self._subject.resets != self._resets, self._subject.resets
+        subject, form, arrays = self._subject, self._form, self._arrays
+        masks = subject.told.get("action_mask")
+        if form.agents:
+            for number, agent in enumerate(self._env.possible_agents):
+                alive = arrays["alive"][0, number] = agent in self._env.agents
+                if alive:
+                    show(form, subject.observation[agent], arrays["observations"][0, number])
+                if alive and form.masked:
+                    tell_mask(form, (masks or {}).get(agent), arrays["masks"][0, number])
+        else:
+            alone = isinstance(subject, SingleSubject)
+            for env in range(self.batch.spec.num_envs):
+                seen = subject.observation if alone else part_of(subject.observation, env)
+                show(form, seen, arrays["observations"][env])
+                if form.masked:
+                    mask = masks if alone or masks is None else part_of(masks, env)
+                    tell_mask(form, mask, arrays["masks"][env, 0])
+        begun, self._resets = subject.resets != self._resets, subject.resets
         return list(range(self.batch.spec.num_envs)) if begun else []
 
-    def _look_at_envs(self) -> None:
-        seen, masks = self._subject.observation, self._subject.told.get("action_mask")
-        alone = isinstance(self._subject, SingleSubject)
-        for env in range(self.batch.spec.num_envs):
-            show(self._form, seen if alone else part_of(seen, env), self._arrays["observations"][env])
-            if self._form.masked:
-                mask = masks if alone or masks is None else part_of(masks, env)
-                tell_mask(self._form, mask, self._arrays["masks"][env, 0])
-
-    def _look_at_team(self) -> None:
-        masks = self._subject.told.get("action_mask") or {}
-        for number, agent in enumerate(self._env.possible_agents):
-            alive = agent in self._env.agents
-            self._arrays["alive"][0, number] = alive
-            if alive:
-                show(self._form, self._subject.observation[agent], self._arrays["observations"][0, number])
-                if self._form.masked:
-                    tell_mask(self._form, masks.get(agent), self._arrays["masks"][0, number])
-
-    def _own_of_envs(self, actions: NDArray[Any]) -> Any:
-        taken = [self._form.doing.own(row[0]) for row in actions]
+    def own(self, actions: NDArray[Any]) -> Any:
+        """Return what the env's step takes for a batch's actions."""
+        doing = self._form.doing
+        if self._form.agents:
+            agents = enumerate(self._env.possible_agents)
+            return {agent: doing.own(actions[0, number]) for number, agent in agents}
+        taken = [doing.own(row[0]) for row in actions]
         return taken[0] if isinstance(self._subject, SingleSubject) else np.array(taken)
-
-    def _own_of_team(self, actions: NDArray[Any]) -> Any:
-        agents = enumerate(self._env.possible_agents)
-        return {agent: self._form.doing.own(actions[0, number]) for number, agent in agents}
 
 
 def form_by_spaces(subject: ForeignSubject) -> Form:

@@ -13,9 +13,8 @@ from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.crew import shared_out
 from hotloop.envs.foreign.forms import action_reader, observation_reader
-from hotloop.envs.foreign.training import EnvsBatch, open_trainable
+from hotloop.envs.foreign.training import EnvsBatch, open_trainable, shared_out
 
 HERE = "support.made_to_train"
 
