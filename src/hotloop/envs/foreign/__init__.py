@@ -7,6 +7,6 @@ seats of a game); `deepmind` makes envs of Gymnasium of DeepMind's and OpenSpiel
 `outputs` (what a step may return, what can be seen of a model, what breaks an interface) and `phases` (what
 an env reports of its own steps, functions of the user's in spans).
 
-The trainer takes the same envs as a batch: `training` is the batch and what steps it, `forms` reads and writes
-its rows.
+The trainer takes the same envs as a batch: `training` is the batch and what steps it, `forms` reads and
+writes its rows.
 """
