@@ -15,7 +15,15 @@ from hotloop.envs.foreign.inside import attribute
 from hotloop.envs.foreign.outputs import everything
 from hotloop.envs.foreign.phases import Reported
 from hotloop.envs.native import FIRST, milestone_after, progress_line, say
-from hotloop.lab.validate.equal import Offers, Shown, check_sides_apart, closeness_of, first_of, put, taken
+from hotloop.lab.validate.equal import (
+    Offers,
+    Shown,
+    check_sides_apart,
+    closeness_of,
+    first_of,
+    read_global_rng,
+    set_global_rng,
+)
 from hotloop.lab.validate.shadow import comparisons_of
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
@@ -162,15 +170,15 @@ class Shadow:
         """Call the env, then the reference with the same arguments and random numbers, and compare."""
         if self.done:
             return ours(*given, **more)
-        copies, before = deepcopy(given), taken()
+        copies, before = deepcopy(given), read_global_rng()
         answer, env_ns = timed(ours, given, more)
         shown = parts_of(self.env, answer, reset=reset)
-        kept, after = {name: rows.copy() for name, rows in shown.items()}, taken()
-        put(before)  # the reference draws what the env drew, whatever the loop draws in between
+        kept, after = {name: rows.copy() for name, rows in shown.items()}, read_global_rng()
+        set_global_rng(before)  # the reference draws what the env drew, whatever the loop draws in between
         try:
             again, reference_ns = timed(theirs, copies, more)
         finally:
-            put(after)
+            set_global_rng(after)
         if not reset:
             self.steps += 1
             self.env_ns, self.reference_ns = self.env_ns + env_ns, self.reference_ns + reference_ns

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from support import batches
+from support.replays import replay_both
 from support.worded import Worded
 
 from hotloop.core.errors import InputError
@@ -16,7 +17,6 @@ from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.loop import Rounds
-from hotloop.lab.validate.equal import replay_both
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.ecology import World
+from support.replays import replay_both
 
 from hotloop.core.target import Target
 from hotloop.envs.foreign.outputs import everything, state_of
 from hotloop.envs.open import open_target
-from hotloop.lab.validate.equal import replay_both
 from hotloop.lab.validate.shadow import Shadowing
 
 SEEDED = {"seed": "3"}

@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+from support.replays import replay_both
 
 import hotloop
 from hotloop.core.errors import InputError
@@ -15,9 +16,8 @@ from hotloop.lab.validate.equal import (
     check_shown,
     closeness_of,
     first_of,
-    hashed,
+    hash_generator,
     random_states,
-    replay_both,
     row_hashes,
     shown,
 )
@@ -187,10 +187,10 @@ def test_a_slow_side_gets_the_steps_that_fit_and_one_at_least():
     ],
 )
 def test_one_draw_changes_the_hash_of_any_generator(generator, draw) -> None:
-    before = hashed(generator)
-    assert hashed(generator) == before
+    before = hash_generator(generator)
+    assert hash_generator(generator) == before
     draw(generator)
-    assert hashed(generator) != before
+    assert hash_generator(generator) != before
 
 
 def test_the_middle_of_a_long_state_counts() -> None:
@@ -199,7 +199,7 @@ def test_the_middle_of_a_long_state_counts() -> None:
     keys = keys.copy()
     keys[300] ^= 1
     other.set_state((name, keys, *rest))
-    assert hashed(one) != hashed(other)
+    assert hash_generator(one) != hash_generator(other)
 
 
 def test_the_random_numbers_of_every_env_are_shown() -> None:

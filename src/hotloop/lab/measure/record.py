@@ -26,7 +26,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import RandomPlay
-from hotloop.lab.validate.equal import field_hashes, put, taken
+from hotloop.lab.validate.equal import field_hashes, read_global_rng, set_global_rng
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import with_metrics
@@ -315,7 +315,7 @@ def play_digest(subject: Subject) -> dict[str, str] | None:
     """
     if not subject.restarts or subject.spec.interface in NOT_ENVS:
         return None
-    before = taken()
+    before = read_global_rng()
     try:
         first = dict(play_short(subject, DIGEST_STEPS))
         steps = max(first, default=0)
@@ -324,7 +324,7 @@ def play_digest(subject: Subject) -> dict[str, str] | None:
     except InputError:  # the run itself says what is wrong, or comes to its end before that
         return None
     finally:
-        put(before)
+        set_global_rng(before)
     return {str(number): told for number, told in first.items()}
 
 

@@ -33,7 +33,7 @@ from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, checkpoint_of, is_trained, load
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.validate.equal import States, put, taken
+from hotloop.lab.validate.equal import States, read_global_rng, set_global_rng
 
 
 class Player(Protocol):
@@ -370,9 +370,9 @@ class SeatedEnv(Seated):
         if other is self:
             return
         if other is not None:
-            other.rng = taken()
+            other.rng = read_global_rng()
         if self.rng is not None:
-            put(self.rng)
+            set_global_rng(self.rng)
         Seated.last_to_play = self
 
     def close(self) -> None:

@@ -4,8 +4,8 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -63,82 +63,62 @@ CAUSES = (*FLAGS, "rewards")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closeness:
-    """A way to compare."""
+    """A way to compare: by bytes if it has neither a number of ULPs nor a tolerance."""
 
     mode: str = BYTES
-    # Which floating-point numbers are too far from each other; None where bytes are compared
-    apart: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]] | None = None
+    ulps: int | None = None  # Floating-point numbers may be so many representable numbers apart
+    tolerance: float | None = None  # Or so far, and that share of the reference's size on top
     narrows: bool = False  # Whether floating-point numbers of unlike width are compared in the narrower type
-
-    def first_place(self, a: NDArray[Any], b: NDArray[Any]) -> Place | None:
-        """Where two arrays of one shape and type first differ."""
-        if a.tobytes() == b.tobytes():
-            return None
-        if self.apart is None or a.dtype.kind != "f":
-            return first_byte(a, b)
-        far = self.apart(a, b)
-        return tuple(int(i) for i in np.argwhere(far)[0]) if far.any() else None
 
     @property
     def compares_state(self) -> bool:
         """Whether a hash of the state means anything: only where every bit has to be the same."""
-        return self.apart is None
+        return self.ulps is None and self.tolerance is None
+
+    def first_place(self, a: NDArray[Any], b: NDArray[Any]) -> Place | None:
+        """Return where two arrays of one shape and type first differ."""
+        if a.tobytes() == b.tobytes():
+            return None
+        if self.compares_state or a.dtype.kind != "f":
+            # values alone would not tell 0.0 from -0.0
+            one, other = (np.frombuffer(array.tobytes(), np.uint8) for array in (a, b))
+            at = int(np.argmax(one != other)) // a.dtype.itemsize
+            return tuple(int(i) for i in np.unravel_index(at, a.shape))
+        if self.ulps is None:
+            far = ~np.isclose(b, a, rtol=self.tolerance or 0, atol=self.tolerance or 0, equal_nan=True)
+        else:
+            ranks, others = rank_floats(a), rank_floats(b)
+            gap = np.where(ranks > others, ranks - others, others - ranks).view(np.uint64)
+            # NaN is equal to NaN and to nothing else
+            far = (gap > self.ulps) & ~(np.isnan(a) & np.isnan(b)) | (np.isnan(a) != np.isnan(b))
+        return tuple(int(i) for i in np.argwhere(far)[0]) if far.any() else None
 
 
 EXACT = Closeness()
 
 
 def closeness_of(word: str) -> Closeness:
-    """The way to compare that a word stands for."""
+    """Return the way to compare that a word stands for."""
     kind, _, bound = word.partition(":")
     try:
         if kind == BYTES and not bound:
             return EXACT
         if kind == "ulp" and int(bound) >= 0:
-            return Closeness(mode=f"ulp:{int(bound)}", apart=beyond_ulps(int(bound)))
+            return Closeness(mode=f"ulp:{int(bound)}", ulps=int(bound))
         if kind == "tolerance":
             tolerance = float(bound or USUAL_TOLERANCE)
             if 0 <= tolerance < np.inf:
-                return Closeness(mode=f"tolerance:{tolerance:g}", apart=beyond(tolerance))
+                return Closeness(mode=f"tolerance:{tolerance:g}", tolerance=tolerance)
     except ValueError:
         pass
     raise InputError(f"--mode {word} does not fit: {EXPECTED}")
 
 
-def first_byte(a: NDArray[Any], b: NDArray[Any]) -> Place:
-    """Where the bytes of two arrays first differ; values alone would not tell 0.0 from -0.0."""
-    one, other = (np.frombuffer(array.tobytes(), np.uint8) for array in (a, b))
-    at = int(np.argmax(one != other)) // a.dtype.itemsize
-    return tuple(int(i) for i in np.unravel_index(at, a.shape))
-
-
-def beyond_ulps(most: int) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]:
-    """Further apart than so many representable numbers; NaN is equal to NaN and to nothing else."""
-
-    def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-        one, other = ranks(a), ranks(b)
-        gap = np.where(one > other, one - other, other - one).view(np.uint64)
-        far: NDArray[np.bool_] = (gap > most) & ~(np.isnan(a) & np.isnan(b)) | (np.isnan(a) != np.isnan(b))
-        return far
-
-    return apart
-
-
-def ranks(array: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each number in the order of all that its type can hold; both zeros have one."""
+def rank_floats(array: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each number in the order of all that its type can hold; both zeros have one."""
     bits = array.view(f"i{array.dtype.itemsize}")
     lowest = np.iinfo(bits.dtype).min
     return np.where(bits < 0, lowest - bits, bits).astype(np.int64)
-
-
-def beyond(tolerance: float) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]:
-    """Further apart than the tolerance, and than that share of the reference's size on top."""
-
-    def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-        close: NDArray[np.bool_] = np.isclose(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
-        return ~close
-
-    return apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +167,8 @@ class Reach:
 
     def missing(self, played: int, spent_ns: int) -> TooFew:
         """Return what to say of a replay that ended too early."""
-        a_step_ns = spent_ns / max(played - 1, 1)
-        return TooFew(steps=played, needed=self.needed, needed_s=a_step_ns * self.needed / 1e9)
+        step_ns = spent_ns / max(played - 1, 1)
+        return TooFew(steps=played, needed=self.needed, needed_s=step_ns * self.needed / 1e9)
 
 
 USUAL = Reach()
@@ -201,25 +181,15 @@ def reach_of(box_ns: int, equal_steps: int | None) -> Reach:
     return Reach(box_ns=box_ns, needed=equal_steps, episodes=False, most_ns=None)
 
 
-def begun(seed: int) -> States:
-    """Return what the streams are from a seed on; they stay as they are."""
-    now = taken()
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - theirs
-    if (generator := torch_generator()) is not None:
-        generator.manual_seed(seed)
-    begin = taken()
-    put(now)
-    return begin
-
-
-def taken() -> States:
+def read_global_rng() -> States:
+    """Return the states of the random numbers that the whole process shares."""
     generator = torch_generator()
     of_torch = None if generator is None else generator.get_state()
     return random.getstate(), np.random.get_state(legacy=False), of_torch  # noqa: NPY002 - theirs
 
 
-def put(states: States) -> None:
+def set_global_rng(states: States) -> None:
+    """Put the random numbers of the process into earlier states."""
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002 - theirs
     if states[2] is not None:
@@ -239,7 +209,14 @@ class Streams:
     """
 
     def __init__(self, sides: Sequence[Subject], seed: int | None = None) -> None:
-        begin = taken() if seed is None else begun(seed)
+        now = begin = read_global_rng()
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002 - theirs
+            if (generator := torch_generator()) is not None:
+                generator.manual_seed(seed)
+            begin = read_global_rng()
+            set_global_rng(now)
         self._of = {
             id(side): begin
             for side in sides
@@ -252,17 +229,11 @@ class Streams:
         if id(side) not in self._of:
             yield
             return
-        put(self._of[id(side)])
+        set_global_rng(self._of[id(side)])
         try:
             yield
         finally:
-            self._of[id(side)] = taken()
-
-
-def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
-    """Replay two sides and close them."""
-    with closing(a), closing(b):
-        return replay(a, b, reach=Reach(steps=steps, needed=0, box_ns=box_ns))
+            self._of[id(side)] = read_global_rng()
 
 
 def replay(
@@ -296,15 +267,17 @@ def replay(
     replayed.compare(0, snapshot(a, (), envs), snapshot(b, (), envs))
     while replayed.difference is None:
         chosen = next(script)
-        actions = {wide.spec.num_envs: chosen}
-        if a.spec.num_envs != b.spec.num_envs:
-            actions[envs] = cut(chosen, envs)
         played += 1
-        ours, theirs = (stepped(each, actions[each.spec.num_envs], envs, streams) for each in (a, b))
-        replayed.compare(played, ours, theirs)
+        shows = []
+        for side in (a, b):
+            mine = chosen if side.spec.num_envs == wide.spec.num_envs else cut(chosen, envs)
+            with streams.of(side):
+                side.step(deepcopy(mine))
+            shows.append(snapshot(side, (), envs))  # before the other one moves
+        replayed.compare(played, *shows)
         begin = begin or now_ns()
         spent_ns = now_ns() - begin
-        ended |= episodes_over(ours, envs)
+        ended |= episodes_over(shows[0], envs)
         enough = played >= reach.needed or (reach.episodes and bool(ended.all()))
         progress(min(played, reach.needed), reach.needed)
         if reach.is_over(played, spent_ns, enough=enough):
@@ -335,13 +308,6 @@ def episodes_over(seen: Shown, envs: int) -> NDArray[np.bool_]:
         of_agent = [rows for name, rows in flags.items() if name.partition(".")[2] == agent]
         over &= np.logical_or.reduce(of_agent).all(axis=1)
     return over if agents else ~over
-
-
-def stepped(subject: Subject, actions: Any, envs: int, streams: Streams) -> Shown:
-    """Step one side with actions of its own, and keep what it says before the other one moves."""
-    with streams.of(subject):
-        subject.step(deepcopy(actions))
-    return snapshot(subject, (), envs)
 
 
 class Replayed:
@@ -389,7 +355,8 @@ class Given:
     """Settings that two sides were given unlike, which are no outputs for as long as no step changes them."""
 
     def __init__(self, sides: Sequence[Subject], ours: Shown, theirs: Shown) -> None:
-        one, other = map(settings_of, sides)
+        # the fields of a side that hold what it was made with: only models have some
+        one, other = (frozenset[str](getattr(side, "settings", ())) for side in sides)
         both = sorted(one & other & {*ours} & {*theirs})
         given = {name: [spelled_out(side, name) for side in (ours, theirs)] for name in both}
         self._given = {name: values for name, values in given.items() if values[0] != values[1]}
@@ -428,11 +395,6 @@ def spelled_out(side: Shown, name: str) -> str:
     return str(side[name].tolist()) if name in side else NOWHERE
 
 
-def settings_of(side: Subject) -> frozenset[str]:
-    """Return the fields of a side that hold what it was made with; empty of all but models."""
-    return getattr(side, "settings", frozenset())
-
-
 class Offers:
     """Which fields each of two sides has shown so far.
 
@@ -455,14 +417,18 @@ class Offers:
         for shown_so_far, now in zip(self._shown, (ours, theirs), strict=True):
             shown_so_far.update(now)
         for name in sorted({*ours} ^ {*theirs}):
-            said = [described(side[name]) if name in side else NOWHERE for side in (ours, theirs)]
-            self._alone.setdefault(name, Difference(step=step, field=name, index=(), a=said[0], b=said[1]))
+            words = [NOWHERE, NOWHERE]
+            for number, side in enumerate((ours, theirs)):
+                if (rows := side.get(name)) is not None:
+                    words[number] = str(rows.reshape(-1)[0]) if rows.size == 1 else form_of_array(rows)
+            self._alone.setdefault(name, Difference(step=step, field=name, index=(), a=words[0], b=words[1]))
         both = (each for name, each in self._alone.items() if name not in self.one_sided)
         return min(both, key=lambda each: each.step, default=None)
 
 
-def described(array: Any) -> str:
-    return f"{array.dtype} {list(array.shape)}" if array.size != 1 else str(array.reshape(-1)[0])
+def form_of_array(array: NDArray[Any]) -> str:
+    """Return the type and the shape of an array in words."""
+    return f"{array.dtype} {list(array.shape)}"
 
 
 def check_answered(a: Answers, b: Answers) -> None:
@@ -483,18 +449,18 @@ def check_sides_apart(a: Answers, b: Answers) -> None:
 
 
 def cut(actions: Any, num_envs: int) -> Any:
-    """The actions of the first envs, for a side that has fewer."""
+    """Return the actions of the first envs, for a side that has fewer."""
     return np.ascontiguousarray(actions[:num_envs])
 
 
 def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) -> Difference | None:
-    """The first byte that differs, or number that is too far off, field by field."""
+    """Return the first byte that differs, or number that is too far off; None if there is none."""
     for name, rows in a.items():
         if name not in b:
             continue
         ours, theirs = as_wide(rows, b[name], closeness)
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-            one, other = (f"{array.dtype} {list(array.shape)}" for array in (ours, theirs))
+            one, other = map(form_of_array, (ours, theirs))
             return Difference(step=step, field=name, index=(), a=one, b=other)
         at = closeness.first_place(ours, theirs)
         if at is not None:
@@ -503,7 +469,7 @@ def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) ->
 
 
 def as_wide(a: NDArray[Any], b: NDArray[Any], closeness: Closeness) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Texts of one type, which is otherwise as wide as the longest of each; anything else as it is.
+    """Return texts in one type, which is otherwise as wide as the longest of each; anything else as it is.
 
     Between interfaces floating-point numbers become as narrow as the narrower side keeps them.
     """
@@ -517,24 +483,26 @@ def as_wide(a: NDArray[Any], b: NDArray[Any], closeness: Closeness) -> tuple[NDA
 
 
 def shown(subject: Subject) -> Shown:
-    """Everything that can be seen of a subject now; the arrays may be its own."""
+    """Return everything that a subject shows now, causes first; the arrays may be its own."""
     answers = {**subject.everything(), **random_states(subject)}
     causes = [name for cause in CAUSES for name in answers if name.partition(".")[0] == cause]
     return {name: answers[name] for name in (*causes, *(each for each in answers if each not in causes))}
 
 
 def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
-    """Copies of what a subject shows, so that nothing it does later can change them."""
-    left = tuple(left_out)
-    return {name: rows[:envs].copy() for name, rows in shown(subject).items() if not is_ignored(name, left)}
+    """Return copies of what a subject shows, so that nothing it does later can change them."""
+    return {
+        name: rows[:envs].copy() for name, rows in shown(subject).items() if not is_ignored(name, left_out)
+    }
 
 
 def is_ignored(name: str, ignore: Sequence[str]) -> bool:
+    """Return whether a field is one of the named ones, or a part of one."""
     return any(is_within(name, each) for each in ignore)
 
 
 def is_within(name: str, part: str) -> bool:
-    """Whether a field is the named one, or a part of it: `infos.time` of `infos`.
+    """Return whether a field is the named one, or a part of it: `infos.time` of `infos`.
 
     What an episode begins with, in the step that ends the one before, is the same field.
     """
@@ -551,8 +519,8 @@ def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
 
 
 def random_states(subject: Subject) -> Shown:
-    """A hash of every generator that all envs of a subject keep."""
-    states = [{name: hashed(each) for name, each in env.items()} for env in subject.generators()]
+    """Return a hash of every generator that all envs of a subject keep."""
+    states = [{name: hash_generator(each) for name, each in env.items()} for env in subject.generators()]
     names = set.intersection(*map(set, states)) if states else set()
     return {
         f"{RANDOM}.{name.lstrip('_')}": np.array([state[name] for state in states], np.uint64)
@@ -560,24 +528,21 @@ def random_states(subject: Subject) -> Shown:
     }
 
 
-def hashed(generator: Any) -> int:
-    """A hash of a generator's state."""
+def hash_generator(generator: Any) -> int:
+    """Return a hash of a generator's state."""
     if isinstance(generator, np.random.Generator):
         state: object = generator.bit_generator.state
     elif isinstance(generator, np.random.RandomState):
         state = generator.get_state(legacy=False)
     else:
         state = generator.getstate()
-    return int.from_bytes(hashlib.blake2b(spelled(state).encode(), digest_size=8).digest(), "big")
-
-
-def spelled(state: object) -> str:
-    """All of a state as text; an array's own would leave out its middle."""
-    return json.dumps(state, default=lambda array: array.tolist())
+    # all of it as text; an array's own text would leave out its middle
+    text = json.dumps(state, default=lambda array: array.tolist())
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def field_hashes(subject: Subject, *, narrow: bool = False) -> dict[str, str]:
-    """A hash of each field of all that a subject shows now, but for what cannot be compared.
+    """Return a hash of each field of all that a subject shows now, but for what cannot be compared.
 
     With `narrow`, floats are hashed in 32 bits, in which another interface may keep them.
     """
@@ -591,19 +556,20 @@ def field_hashes(subject: Subject, *, narrow: bool = False) -> dict[str, str]:
 
 
 def field_hash(array: NDArray[Any]) -> str:
+    """Return the hash of an array with its type and shape, in hex digits."""
     total = hashlib.blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=8)
     total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()
 
 
 def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
-    """One hash an env of everything at a moment."""
+    """Return one hash per env of everything at a moment."""
     rows = [np.ascontiguousarray(array) for array in moment.values()]
     return np.array([row_hash(rows, env) for env in range(len(rows[0]))], np.uint64)
 
 
 def row_hash(rows: Sequence[NDArray[Any]], env: int) -> int:
-    """Of one env; what belongs to all of them is part of each."""
+    """Return the hash of one env; what belongs to all of them is part of each."""
     total = hashlib.blake2b(digest_size=8)
     for array in rows:
         total.update(array[min(env, len(array) - 1)].tobytes())
