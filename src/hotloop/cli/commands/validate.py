@@ -188,7 +188,7 @@ def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:
 def show_adoption(target: Target, options: ValidateOptions) -> int:
     """Where a candidate stands, from the records of a folder and from timing it beside its reference."""
     from hotloop.cli.results import read_folder
-    from hotloop.lab.validate.adoption import stand
+    from hotloop.lab.validate.validate import stand
     from hotloop.report.kinds.validate import adoption
     from hotloop.report.terminal import draw
 

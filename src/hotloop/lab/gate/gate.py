@@ -1,9 +1,9 @@
 """The gate: every budget of a project measured, judged, and where it is missed explained."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,6 @@ from hotloop.lab.gate.measure import (
     against_of,
     branch_of,
     commit_of,
-    held_against,
     measure_budget,
     not_itself,
 )
@@ -44,7 +43,7 @@ BY_OWN_TIME = "Functions, by their own time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredProfile:
     """A profile of a place, and where its stacks are."""
 
     record: Record
@@ -57,12 +56,15 @@ class Profiles:
 
     folder: Path
 
-    def of(self, budget: Budget, place: Place) -> Kept:
-        """The profile of a place: a kept one of the same commit and machine, or a new one."""
-        stem = file_name(f"{place.commit.sha[:12]}-{budget.words}")
-        path = self.folder / f"{stem}.json"
-        if not place.commit.dirty and (kept := self._kept(path)):
-            return kept
+    def of(self, budget: Budget, place: Place) -> StoredProfile:
+        """Return the profile of a place: a stored one of the same commit and machine, or a new one."""
+        path = self.folder / f"{file_name(f'{place.commit.sha[:12]}-{budget.words}')}.json"
+        if not place.commit.dirty:
+            with suppress(HotloopError):
+                record = read(path)
+                beside = path.with_suffix(f".{STACKS}")
+                if record.machine["fingerprint"] == machine()["fingerprint"]:
+                    return StoredProfile(record=record, stacks=beside if beside.exists() else None)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = free_path(path)
         room = self.folder / f".{path.stem}"
@@ -73,27 +75,17 @@ class Profiles:
             found = room / STACKS
             beside = path.with_suffix(f".{STACKS}")
             if found.exists():
-                stacks.write(beside, "samples", within(place.folder, stacks.read(found)))
+                stacks.write(beside, "samples", relative_stacks(place.folder, stacks.read(found)))
             write_new(path, record.to_json())
         finally:
             for left in room.iterdir():
                 left.unlink()
             room.rmdir()
-        return Kept(record=record, stacks=beside if beside.exists() else None)
-
-    def _kept(self, path: Path) -> Kept | None:
-        """A profile that was kept, if it is of this machine."""
-        try:
-            record = read(path)
-        except HotloopError:
-            return None
-        beside = path.with_suffix(f".{STACKS}")
-        same = record.machine["fingerprint"] == machine()["fingerprint"]
-        return Kept(record=record, stacks=beside if beside.exists() else None) if same else None
+        return StoredProfile(record=record, stacks=beside if beside.exists() else None)
 
 
-def within(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, float]:
-    """The same stacks with files of a place by their paths in it, so that two places can be compared."""
+def relative_stacks(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, float]:
+    """Return stacks with the files of a place by their paths in it, so that two places can be compared."""
     home = f"{folder.resolve()}/"
     told: Counter[Stack] = Counter()
     for stack, seconds in found.items():
@@ -101,8 +93,8 @@ def within(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, float]:
     return dict(told)
 
 
-def explained(record: Record, budget: Budget, then: Place, now: Place, profiles: Profiles) -> Record:
-    """A record with what changed between two places; a notice where that cannot be looked at."""
+def explain(record: Record, budget: Budget, then: Place, now: Place, profiles: Profiles) -> Record:
+    """Return a record with what changed between two places; with a notice if that cannot be profiled."""
     try:
         before, after = (profiles.of(budget, place) for place in (then, now))
     except HotloopError as error:
@@ -123,7 +115,7 @@ def explained(record: Record, budget: Budget, then: Place, now: Place, profiles:
 
 
 def slower(record: Record) -> float:
-    """How many times as long it takes now, by what was measured for the budget: in turns, or counted."""
+    """Return how many times as long it takes now, by what was measured for the budget."""
     held = record.held
     if held is None or held.change is None:
         return 1.0
@@ -134,16 +126,16 @@ def slower(record: Record) -> float:
 
 
 def own_files(folder: Path) -> frozenset[str]:
-    """The files of a project, by the ends of their paths: installed, they lie elsewhere."""
+    """Return the files of a project, by the ends of their paths: installed, they lie elsewhere."""
     return frozenset(map(stacks.short, (git(folder, "ls-files", "*.py") or "").splitlines()))
 
 
 def function_tables(
     before: Mapping[Stack, float], after: Mapping[Stack, float], whole: float, own: Container[str]
 ) -> list[Table]:
-    """Every function by how much its own time grew, the same way.
+    """Return every function by how much its own time grew, in the same way.
 
-    First those of the project, where they call any other: what a library takes is said of who asked it to.
+    First those of the project, if they call any other: a library's time counts for its caller.
     """
 
     def innermost(stack: Stack) -> tuple[str, str]:
@@ -168,21 +160,17 @@ COLUMNS = {first: (first, "then_share", "now_share", "difference_share") for fir
 def shares_by(
     whose: Callable[[Stack], tuple[str, str]], found: Mapping[Stack, float], times: float = 1.0
 ) -> dict[str, float]:
-    """Each function's part of the whole, which may be so many times as long, its lines together."""
+    """Return each function's share of the whole, which may be so many times as long, its lines together."""
     own: defaultdict[str, float] = defaultdict(float)
     whole = sum(found.values()) or 1.0
     for stack, seconds in found.items():
-        own[placed(whose(stack))] += seconds / whole * times
+        name, file = whose(stack)
+        own[f"{name} ({stacks.short(file)})" if file and file != "~" else name] += seconds / whole * times
     return dict(own)
 
 
-def placed(function: tuple[str, str]) -> str:
-    name, file = function
-    return f"{name} ({stacks.short(file)})" if file and file != "~" else name
-
-
 def rows(then: Mapping[str, float], now: Mapping[str, float]) -> tuple[tuple[object, ...], ...]:
-    """Name, then, now and the difference; what grew most first, what shrank most last."""
+    """Return name, then, now and the difference; what grew most first, what shrank most last."""
     changed = [(name, then.get(name, 0.0), now.get(name, 0.0)) for name in {**then, **now}]
     told = [(name, a, b, b - a) for name, a, b in changed if abs(b - a) >= SMALLEST]
     return tuple(sorted(told, key=lambda row: -row[3])[:MOST_ROWS])
@@ -190,8 +178,6 @@ def rows(then: Mapping[str, float], now: Mapping[str, float]) -> tuple[tuple[obj
 
 # Where records go, below the project's folder, unless somebody says otherwise
 FOLDER = Path("artifacts/gate")
-
-FAILURES = ("missed",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +193,7 @@ class Row:
     def is_missed(self) -> bool:
         """Whether it is red for what was measured, so that there is something to explain."""
         held = self.record.held if self.record else None
-        return held is not None and held.standing in FAILURES and held.enforced
+        return held is not None and held.standing == "missed" and held.enforced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,40 +212,34 @@ class Result:
 
 
 def chosen(project: Project, only: Sequence[str]) -> list[Budget]:
-    """The budgets that were asked for by name, or all; InputError where one is not there."""
+    """Return the budgets of these names, or all; InputError if one does not exist."""
     return [project.budget(name) for name in only] if only else list(project.budgets.values())
 
 
 def run(
     budgets: Sequence[Budget], how: GateContext, progress: Progress = silent, *, say: Say = lambda words: None
 ) -> Result:
-    """Measure each target once for all its budgets; one that cannot be measured keeps no other from it."""
+    """Measure each target once for all its budgets; one that cannot be measured does not stop the others."""
+    groups: dict[str, list[int]] = {}
+    for place, budget in enumerate(budgets):
+        groups.setdefault(budget.words, []).append(place)
     rows: dict[int, Row] = {}
-    for group in by_target(budgets):
+    for group in groups.values():
+        # the strictest change from a commit first
+        group.sort(key=lambda place: (budgets[place].max_change is None, budgets[place].max_change or 0.0))
         with Measurers(budgets[group[0]].measured) as gauges:
             for place in group:
                 budget, number = budgets[place], f"{len(rows) + 1} of {len(budgets)}"
                 say(f"{number}: {budget.name}, {budget.metric} of {budget.words}")
-                rows[place] = one(budget, how, gauges, progress)
+                rows[place] = measure_row(budget, how, gauges, progress)
     return Result(rows=tuple(rows[place] for place in range(len(budgets))))
 
 
-def by_target(budgets: Sequence[Budget]) -> list[list[int]]:
-    """Return the places of budgets, those of a target together; the strictest change from a commit first."""
-    groups: dict[str, list[int]] = {}
-    for place, budget in enumerate(budgets):
-        groups.setdefault(budget.words, []).append(place)
-
-    def turn(place: int) -> tuple[bool, float]:
-        return budgets[place].max_change is None, budgets[place].max_change or 0.0
-
-    return [sorted(group, key=turn) for group in groups.values()]
-
-
-def one(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress) -> Row:
-    """One budget, measured; an error is its row's."""
+def measure_row(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress) -> Row:
+    """Measure for one budget; an error is its row's."""
     try:
-        record = measure_budget(budget, how, gauges, progress)
+        against = against_of(budget, how)
+        record = measure_budget(budget, how, against, how.places.tree(), gauges, progress)
     except HotloopError as error:
         gauges.restart()
         said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
@@ -268,7 +248,7 @@ def one(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress)
 
 
 def weaker(project: Project, places: Checkouts) -> list[str]:
-    """The budgets that were removed or loosened since the main branch was left, or its last commit."""
+    """Return the budgets that were removed or loosened since the main branch was left, or its last commit."""
     branch = branch_of(project.folder) or "HEAD"
     found = (commit_of(project.folder, each) for each in (branch, f"origin/{branch}"))
     sha = next(filter(None, found), None)
@@ -284,32 +264,29 @@ def weaker(project: Project, places: Checkouts) -> list[str]:
 
 
 def with_reasons(result: Result, how: GateContext, profiles: Profiles) -> Result:
-    """The same, where a budget that is missed against a commit says in which phase and function."""
+    """Return the result with phases and functions added to budgets that are missed against a commit."""
     rows = []
     for row in result.rows:
         against = against_of(row.budget, how) if row.is_missed and row.budget.program is None else None
         if row.record is None or against is None or against.place is None:
             rows.append(row)
             continue
-        record = explained(row.record, row.budget, against.place, how.places.tree(), profiles)
+        record = explain(row.record, row.budget, against.place, how.places.tree(), profiles)
         rows.append(replace(row, record=record))
     return replace(result, rows=tuple(rows))
 
 
 def trend(folder: Path, name: str, latest: int = 20) -> list[Record]:
-    """Earlier records of a budget, oldest first: the distance to its limit over time."""
-    found = sorted(earlier(folder, name), key=lambda record: record.created)
-    return found[-latest:]
-
-
-def earlier(folder: Path, name: str) -> Iterator[Record]:
+    """Return earlier records of a budget, oldest first: the distance to its limit over time."""
+    found = []
     for path in folder.glob(f"*-{name}*.json"):
         try:
             record = read(path)
-        except HotloopError:  # somebody else's file is no part of a trend
+        except HotloopError:  # another file is no part of a trend
             continue
         if record.held and record.held.name == name:
-            yield with_metrics(record)
+            found.append(with_metrics(record))
+    return sorted(found, key=lambda record: record.created)[-latest:]
 
 
 Verdict = Literal["good", "bad", "skip"]
@@ -333,42 +310,6 @@ class BisectResult:
     steps: tuple[Step, ...]
 
 
-@dataclass(slots=True)
-class Search:
-    """A range that shrinks: the first commit is good, the last is bad, what is between is not known."""
-
-    commits: Sequence[str]  # From the first after the good one to the bad one, the oldest first
-    low: int = -1  # The last that is known to be good
-    high: int = field(init=False)  # The first that is known to be bad
-    skipped: set[int] = field(default_factory=set)
-    hints: list[int] = field(default_factory=list)  # To be tried before the middle
-
-    def __post_init__(self) -> None:
-        self.high = len(self.commits) - 1
-
-    def next(self) -> int | None:
-        """The commit to try: the nearest to the middle that can be told; None where none is left."""
-        left = [at for at in range(self.low + 1, self.high) if at not in self.skipped]
-        while self.hints:
-            if (at := self.hints.pop(0)) in left:
-                return at
-        middle = (self.low + self.high) / 2
-        return min(left, key=lambda at: abs(at - middle), default=None)
-
-    def note(self, at: int, told: Verdict) -> None:
-        if told == "good":
-            self.low = at
-        elif told == "bad":
-            self.high = at
-        else:
-            self.skipped.add(at)
-
-    @property
-    def suspects(self) -> tuple[str, ...]:
-        """The first bad one, and those before it that nobody could tell."""
-        return tuple(self.commits[self.low + 1 : self.high + 1])
-
-
 def search(
     commits: Sequence[str],
     judge: Callable[[str], Step],
@@ -377,17 +318,25 @@ def search(
 ) -> BisectResult:
     """Find the first bad commit; the last is bad, and what is before the first is good.
 
-    A hint is a commit that may well be it: it and the one before are tried first.
+    A hint is a commit that may well be it: it and the one before are tried first, then always the one
+    nearest to the middle that can be judged.
     """
     if not commits:
         raise InputError("there is no commit between the two: nothing to bisect")
-    looked, steps = Search(commits), list[Step]()
-    if hint in commits:
-        looked.hints = [commits.index(hint), commits.index(hint) - 1]
-    while (at := looked.next()) is not None:
+    low, high = -1, len(commits) - 1  # the last that is known to be good, and the first to be bad
+    hints = [commits.index(hint), commits.index(hint) - 1] if hint in commits else []
+    skipped, steps = set[int](), list[Step]()
+    while left := [at for at in range(low + 1, high) if at not in skipped]:
+        hints = [at for at in hints if at in left]
+        at = hints.pop(0) if hints else min((abs(at - (low + high) / 2), at) for at in left)[1]
         steps.append(judge(commits[at]))
-        looked.note(at, steps[-1].told)
-    suspects = tuple((commit, subject(commit)) for commit in looked.suspects)
+        if steps[-1].told == "good":
+            low = at
+        elif steps[-1].told == "bad":
+            high = at
+        else:
+            skipped.add(at)
+    suspects = tuple((commit, subject(commit)) for commit in commits[low + 1 : high + 1])
     return BisectResult(suspects=suspects, steps=tuple(steps))
 
 
@@ -405,7 +354,8 @@ def bisect(
     if against is None or against.place is None:
         raise InputError(f"--bisect: budget {budget.name} is held against no commit: give it max_change")
     folder = how.places.project
-    commits = between(how, against.place.commit.sha, "HEAD")
+    line = f"{against.place.commit.sha}..HEAD"  # along first parents
+    commits = (git(folder, "rev-list", "--first-parent", "--reverse", line) or "").split()
     refuse_changes(how.places)
     # which commit did it, whatever others changed in between
     by_speed = replace(how, options=replace(how.options, unlike=True))
@@ -418,7 +368,7 @@ def bisect(
         def measure(commit: str) -> Step:
             try:
                 place = how.places.at(commit)
-                record = held_against(budget, by_speed, against, place, gauges, progress)
+                record = measure_budget(budget, by_speed, against, place, gauges, progress)
             except HotloopError as error:  # what does not build, or cannot be measured, is skipped
                 step = Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
             else:
@@ -435,12 +385,6 @@ def refuse_changes(places: Checkouts) -> None:
     """Raise InputError if the working tree has uncommitted changes."""
     if places.tree().commit.dirty:
         raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
-
-
-def between(how: GateContext, good: str, bad: str) -> list[str]:
-    """The commits after one up to another, the oldest first, along the line of first parents."""
-    found = git(how.places.project, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
-    return (found or "").split()
 
 
 def verdict_of(commit: str, record: Record) -> Step:

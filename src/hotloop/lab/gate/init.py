@@ -275,33 +275,29 @@ def self_test(
     plan = planted() if cases is None else list(cases)
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as room:
         project = Path(room) / "project"
-        base = made(project)
+        project.mkdir()
+        in_git(project, "init", "--quiet")
+        commit_env(project, Planted(name="", metric="", expected=ExitCode.FINE), "the env")
+        base = in_git(project, "rev-parse", "HEAD")
         found = []
         for done, case in enumerate(plan):
             progress(done, len(plan))
-            found.append(judged(project, base, case, seconds))
+            found.append(judge_case(project, base, case, seconds))
         return found
 
 
-def made(project: Path) -> str:
-    """A repository with the env in it; returns its first commit."""
-    project.mkdir()
-    in_git(project, "init", "--quiet")
-    write(project, Planted(name="", metric="", expected=ExitCode.FINE), "the env")
-    return in_git(project, "rev-parse", "HEAD")
-
-
-def write(project: Path, case: Planted, message: str) -> None:
+def commit_env(project: Path, case: Planted, message: str) -> None:
+    """Commit the env of a case."""
     text = f"# {message}\n" + ENV.format(turns=case.turns, twist=case.twist)
     (project / "env.py").write_text(text, encoding="utf-8")
     in_git(project, "add", "--all")
     in_git(project, "commit", "--quiet", "--allow-empty", "--message", message)
 
 
-def judged(project: Path, base: str, case: Planted, seconds: float) -> Case:
-    """What the gate says of one case; what it says is its exit code."""
+def judge_case(project: Path, base: str, case: Planted, seconds: float) -> Case:
+    """Return what the gate says of one case, by its exit code."""
     in_git(project, "checkout", "--quiet", base)
-    write(project, case, case.name)
+    commit_env(project, case, case.name)
     budget = Budget(
         name="planted",
         target=TARGET,

@@ -11,8 +11,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
@@ -116,21 +114,15 @@ class Place:
         )
 
 
-class Checkouts:
+class Checkouts(ExitStack):
     """The working tree of a project and commits of it; each commit is built once, and gone at the end."""
 
     def __init__(self, project: Path, *, build: str | None = None, say: Say) -> None:
+        super().__init__()
         self.project, self._build, self._say = project.resolve(), build, say
-        self._room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        self._room = Path(self.enter_context(room))
         self._built: dict[str, Place] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._room.cleanup()
 
     @property
     def root(self) -> Path:
@@ -158,15 +150,15 @@ class Checkouts:
         """A commit, built in a folder of its own; InputError where it does not build."""
         commit = resolve(self.root, ref)
         if commit.sha not in self._built:
-            room = Path(self._room.name) / commit.sha[:12]
+            room = self._room / commit.sha[:12]
             room.mkdir()
             folder = prepare(self.root, commit, room / "code", self.project, self._build, self._say)
-            self._built[commit.sha] = built(commit, folder, apart(folder, room))
+            self._built[commit.sha] = place_of(commit, folder, apart(folder, room))
         return self._built[commit.sha]
 
 
 def branch_of(folder: Path) -> str | None:
-    """The branch that others are merged into, by the remote's word or by its usual names."""
+    """Return the branch that others are merged into, by the remote or by its usual names."""
     remote = git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
     if remote:
         return remote.removeprefix("origin/")
@@ -175,8 +167,8 @@ def branch_of(folder: Path) -> str | None:
     return next((name for name in BRANCHES if name in known), current)
 
 
-def built(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
-    """A checkout with the Python that measures it: its own where it has Hotloop, else the present one."""
+def place_of(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
+    """Return a checkout with the Python that measures it: its own if that has Hotloop, else this one."""
     own = python_of(folder)
     packages = folder / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     if own.exists() and (packages / "hotloop").exists():
@@ -228,11 +220,12 @@ class Taken:
     theirs: Sequence[Record] = ()
 
 
-class Measurers:
+class Measurers(ExitStack):
     """What measures one target for all its budgets, and what it measured; open from one run to the next."""
 
     def __init__(self, target: Target) -> None:
-        self._target, self._stack = target, ExitStack()
+        super().__init__()
+        self._target = target
         self._open: dict[tuple[Path, str], RemoteMeasurer] = {}
         # By what was measured, where, in turns with what, and how often before
         self.taken: dict[tuple[object, ...], Taken] = {}
@@ -240,24 +233,16 @@ class Measurers:
         self.turns: dict[str, Place] = {}
 
     def at(self, place: Place, kind: str) -> RemoteMeasurer:
-        """The process that measures one kind of thing at a place."""
+        """Return the process that measures one kind of thing at a place."""
         key = place.folder, kind
         if key not in self._open:
-            self._open[key] = self._stack.enter_context(RemoteMeasurer(place, self._target))
+            self._open[key] = self.enter_context(RemoteMeasurer(place, self._target))
         return self._open[key]
 
     def restart(self) -> None:
         """Begin with new processes: one of these may have ended."""
         self._open.clear()
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
+        self.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,9 +276,9 @@ class GateContext:
 
 
 def against_of(budget: Budget, how: GateContext) -> Against | None:
-    """What a budget is relative to; None where its limit is absolute.
+    """Return what a budget is relative to; None if its limit is absolute.
 
-    A branch means where it was left: what others did on it since is not held against anybody here.
+    A branch means the commit where it was left: later commits on it do not count.
     """
     word = budget.against
     if word is None:
@@ -318,14 +303,14 @@ def against_of(budget: Budget, how: GateContext) -> Against | None:
 
 
 def commit_of(folder: Path, word: str) -> str | None:
-    """Where HEAD left a branch, a tag or a hash; None where there is none, or no repository."""
+    """Return the commit where HEAD left a branch, a tag or a hash; None if there is none."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
     sha = git(folder, *words)
     return sha and (git(folder, "merge-base", sha, "HEAD") or sha)
 
 
 def not_itself(places: Checkouts, sha: str) -> str | None:
-    """The commit, or the one before where it is what lies here, unchanged: nothing is its own baseline."""
+    """Return the commit, or the one before if it is what lies here: nothing is its own baseline."""
     tree = places.tree()
     if sha != tree.commit.sha or tree.commit.dirty:
         return sha
@@ -333,16 +318,6 @@ def not_itself(places: Checkouts, sha: str) -> str | None:
 
 
 def measure_budget(
-    budget: Budget, how: GateContext, gauges: Measurers, progress: Progress = silent
-) -> Record:
-    """Measure for a budget, as often as it takes, and judge: the record is of the last run.
-
-    What `gauges` measured for another budget of the target already is not measured again.
-    """
-    return held_against(budget, how, against_of(budget, how), how.places.tree(), gauges, progress)
-
-
-def held_against(
     budget: Budget,
     how: GateContext,
     against: Against | None,
@@ -350,7 +325,10 @@ def held_against(
     gauges: Measurers,
     progress: Progress = silent,
 ) -> Record:
-    """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
+    """Measure for a budget, as often as it takes, and judge: the record is of the last run.
+
+    What `gauges` measured for another budget of the target already is not measured again.
+    """
     runs: list[BudgetResult] = []
     missing = against is not None and against.doubt is not None  # which no further run would find
     while not runs or (needs_another(runs) and not missing):
@@ -416,7 +394,7 @@ def measure(asking: Measurement, progress: Progress = silent) -> Measured:
 
 
 def kind_of(budget: Budget) -> str:
-    """What has to be measured for a budget's metric."""
+    """Return what has to be measured for a budget's metric."""
     if budget.program is not None:
         return f"{budget.part} {budget.pattern}" if budget.part else "runs"
     if budget.metric in SPEEDS:
@@ -445,7 +423,7 @@ def take(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
 
 
 def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
-    """The speed of the present code, and its comparison where the budget is relative to a commit."""
+    """Return the speed of the present code, and its comparison if the budget is relative to a commit."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
         return with_baseline(budget, asking.against, [record])
@@ -457,14 +435,14 @@ def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
 
 
 def turned_speeds(budget: Budget, taken: Taken) -> tuple[float, ...]:
-    """The speeds of the present code in its turns; empty where the two answered differently."""
+    """Return the speeds of the present code in its turns; empty if the two answered differently."""
     [record] = taken.ours
     agents = record.work.agent_steps / max(record.work.env_steps, 1) if budget.metric == SPEEDS[1] else 1
     return tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
 
 
 def of_looks(asking: Measurement, taken: Taken) -> Measured:
-    """What was looked at, counted or kept in memory, beside what the budget is relative to."""
+    """Return the phases, counts or memory that were measured, beside what the budget is relative to."""
     budget, ours, theirs = asking.budget, taken.ours, taken.theirs
     if asking.then is None:
         return with_baseline(budget, asking.against, ours)
@@ -476,7 +454,7 @@ def of_looks(asking: Measurement, taken: Taken) -> Measured:
 
 
 def with_baseline(budget: Budget, against: Against | None, records: Sequence[Record]) -> Measured:
-    """What was measured alone, beside a baseline that was kept where there is one."""
+    """Return what was measured alone, beside a saved baseline if there is one."""
     now = tuple(value for record in records for value in values_of(budget, record))
     last, kept = records[-1], against.record if against else None
     if kept is None:
@@ -491,13 +469,13 @@ def with_baseline(budget: Budget, against: Against | None, records: Sequence[Rec
 
 
 def band_of(budget: Budget) -> float:
-    """The band whose lower edge is the largest change for the worse that is allowed."""
+    """Return the band whose lower edge is the largest change for the worse that is allowed."""
     change = budget.max_change or 0.0
     return change / (1 - change)
 
 
 def inconclusive_reason(comparison: Comparison) -> str | None:
-    """Why a comparison's interval must not be read, where it says something; it says so by itself else."""
+    """Return why a comparison's interval must not be read; None if it may, or says so by itself."""
     if comparison.ratio is None:
         return comparison.why
     said = outcome(comparison.ratio, comparison.band)
@@ -505,7 +483,7 @@ def inconclusive_reason(comparison: Comparison) -> str | None:
 
 
 def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
-    """The speed of two places, in turns, after both answered alike."""
+    """Measure the speed of two places in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
     asked = Asked(plan=asking.plan, unlike=how.options.unlike, replayed=not how.options.unlike)
@@ -517,7 +495,7 @@ def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
 
 
 def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
-    """What is counted, or where the time goes: over the same stretch, a look at each in turn.
+    """Count instructions, or profile phases, at both places in turn, over the same env-steps.
 
     Repeat instruction counts in new processes so that memory layout varies.
     """
@@ -527,7 +505,10 @@ def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
     order: dict[str, int] = {"layout": asking.run} if counted else {}
     gauges = [asking.gauges.at(place, kind) for place in (asking.now, then) if place]
     first = gauges[0].measure(do, **order)
-    stretch = stretch_of(first, counted=counted)
+    stretch = first.method.rounds * first.method.iterations  # env-steps of every look
+    if counted:
+        assert first.instructions is not None
+        stretch = first.instructions.runs[-1][0]
     taken: list[list[Record]] = [[first] if counted else [], []]
     for look in range(looks):
         sides = list(zip(gauges, taken, strict=False))
@@ -537,16 +518,8 @@ def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
     return Taken(ours=taken[0], theirs=taken[1])
 
 
-def stretch_of(record: Record, *, counted: bool) -> int:
-    """The env-steps of a look, which every other one is to have too."""
-    if counted:
-        assert record.instructions is not None
-        return record.instructions.runs[-1][0]
-    return record.method.rounds * record.method.iterations
-
-
 def by_processes(asking: Measurement, then: Place | None) -> Taken:
-    """The memory of processes of their own, one after another in turns."""
+    """Measure the memory of new processes, the two places in turns."""
     taken: list[list[Record]] = [[], []]
     for _ in range(PROCESSES):
         for place, records in zip((asking.now, then), taken, strict=True):
@@ -557,7 +530,7 @@ def by_processes(asking: Measurement, then: Place | None) -> Taken:
 
 
 def program_runs(asking: Measurement, then: Place | None, progress: Progress) -> Record:
-    """Whole runs of a program, in turns with the same at the other place."""
+    """Measure whole runs of a program, in turns with the same at the other place."""
     program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
         record = program_bench.bench(program, BenchProgramOptions(), progress, metric=metric)
@@ -570,7 +543,7 @@ def program_runs(asking: Measurement, then: Place | None, progress: Progress) ->
 
 
 def of_program(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
-    """What the runs of a program took or printed."""
+    """Return what the runs of a program took or printed."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
         return Measured(record=record, now=values_of(budget, record))
@@ -586,7 +559,7 @@ def of_program(asking: Measurement, then: Place | None, taken: Taken) -> Measure
 
 
 def printed(budget: Budget) -> Metric | None:
-    """The metric that a program prints: by its own pattern, or as `name=number` or `name: number`."""
+    """Return the metric that a program prints: by its own pattern, or as `name=number` or `name: number`."""
     if not budget.part:
         return None
     named = rf"(?<!\w){re.escape(budget.part)}{NUMBER}"
@@ -595,7 +568,7 @@ def printed(budget: Budget) -> Metric | None:
 
 
 def inside(place: Place, program: Program) -> Program:
-    """The program run in a place's folder, with that place's Python first."""
+    """Return a program that runs in a place's folder, with that place's Python first."""
     tools = place.folder / ".venv" / "bin"
     script = 'cd "$0" && PATH="$1:$PATH" && shift && exec "$@"'
     return Program(("sh", "-c", script, str(place.folder), str(tools), *program.words))

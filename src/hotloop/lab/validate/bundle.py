@@ -44,24 +44,20 @@ def write_bundle(bundle: Bundle, path: Path) -> Path:
     """Write a bundle whole or not at all, under the first free name."""
     free = free_path(path)
     arrays: dict[str, Any] = {"facts": np.array(json.dumps(asdict(bundle.facts))), "actions": bundle.actions}
-    for name in ("start", "last_good"):
-        arrays |= packed(name, getattr(bundle, name))
+    for name, saved in (("start", bundle.start), ("last_good", bundle.last_good)):
+        for side, states in enumerate(saved or ()):
+            # `last_good.0.3` is the fourth env of the reference
+            arrays |= {
+                f"{name}.{side}.{env}": np.frombuffer(each, np.uint8) for env, each in enumerate(states)
+            }
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_new(free, buffer.getvalue())
     return free
 
 
-def packed(name: str, saved: Saved | None) -> dict[str, NDArray[np.uint8]]:
-    """States as arrays, `last_good.0.3` being the fourth env of the reference."""
-    return {
-        f"{name}.{side}.{env}": np.frombuffer(state, np.uint8)
-        for side, states in enumerate(saved or ())
-        for env, state in enumerate(states)
-    }
-
-
-def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], keys: Sequence[str]) -> Saved | None:
+def unpack_states(name: str, arrays: Mapping[str, NDArray[Any]], keys: Sequence[str]) -> Saved | None:
+    """Return the states of both sides by their name in a file; None unless both have some."""
     sides: list[tuple[bytes, ...]] = []
     for side in range(2):
         count = sum(key.startswith(f"{name}.{side}.") for key in keys)
@@ -94,10 +90,8 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     plain = read_json(str(arrays["facts"]))
     if not isinstance(plain, dict):
         raise TypeError("its facts are no object")
-    for side in (
-        "reference",
-        "candidate",
-    ):  # older bundles spell a target's name and keys `target` and `given`
+    # older bundles spell a target's name and keys `target` and `given`
+    for side in ("reference", "candidate"):
         if isinstance(plain.get(side), dict) and "given" in plain[side]:
             plain[side] = {"name": plain[side].get("target"), "keys": plain[side]["given"]}
     wrote, wrote_format = plain.get("version"), plain.get("format")
@@ -114,15 +108,15 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     return Bundle(
         facts=facts,
         actions=arrays["actions"],
-        start=unpacked("start", arrays, arrays.files),
-        last_good=unpacked("last_good", arrays, arrays.files),
+        start=unpack_states("start", arrays, arrays.files),
+        last_good=unpack_states("last_good", arrays, arrays.files),
     )
 
 
 def bundle_of(
     shadowing: Shadowing, *, tape: str, reference: Target | None = None, candidate: Target | None = None
 ) -> Bundle:
-    """The bundle of a difference that was found; the targets of our own batches need not be given."""
+    """Return the bundle of a difference that was found; the targets of our own batches need not be given."""
     assert shadowing.difference is not None
     played = shadowing.played
     facts = Facts(
@@ -141,7 +135,7 @@ def bundle_of(
 
 
 def target_of(subject: Subject) -> Target:
-    """How a batch of ours was made."""
+    """Return the target that a batch of ours was made from."""
     made_from = subject.spec.made_from
     if made_from is None:
         raise InputError(f"how {subject.spec.name} was made is not known: give its target")
@@ -177,7 +171,7 @@ def check_fits(bundle: Bundle, shadowing: Shadowing) -> None:
 
 
 def unfolded(subject: Subject, row: NDArray[Any]) -> Any:
-    """A bundle's actions in the form a subject takes; InputError where they are not for it."""
+    """Return a bundle's actions in the form a subject takes; InputError if they do not fit."""
     try:
         return subject.unfold(row)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
@@ -212,6 +206,7 @@ def resets_by_step(resets: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
 
 
 def open_both(facts: Facts) -> Shadowing:
+    """Open the two sides of a bundle, one beside the other."""
     reference, candidate = open_aligned(facts.reference, facts.candidate)
     return Shadowing(reference, candidate, closeness=closeness_of(facts.mode), ignore=facts.ignore)
 
@@ -226,7 +221,7 @@ def with_last_good(bundle: Bundle) -> Bundle:
 
 
 def from_last_good(bundle: Bundle) -> Difference | None:
-    """What one step or reset from the last good state shows; None where both agree or were not saved."""
+    """Return what one step or reset from the last good state shows; None if both agree or were not saved."""
     saved: Saved | None = bundle.last_good
     found, last = bundle.facts.difference, len(bundle.actions)
     if saved is None or not last:
@@ -270,7 +265,7 @@ class Search:
 
 
 def shrink(bundle: Bundle, budget_ns: int | None = None, progress: Progress = silent) -> Bundle:
-    """The smallest bundle that is found in the time: fewest envs and agents first, then steps.
+    """Return the smallest bundle that is found in the time: fewest envs and agents first, then steps.
 
     A difference that does not come again by itself is kept as it is.
     """
@@ -281,15 +276,20 @@ def shrink(bundle: Bundle, budget_ns: int | None = None, progress: Progress = si
     for reduce in (fewer_envs, fewer_agents, fewer_steps, fewer_resets):
         reduce(search)
     best = search.best
-    return with_last_good(replace(best, facts=replace(best.facts, story=story(bundle, best))))
+    sizes = zip(("steps", "envs", "agents"), bundle.actions.shape, best.actions.shape, strict=False)
+    story = tuple(f"{was:,} {name} to {now:,}" for name, was, now in sizes if now < was)
+    return with_last_good(replace(best, facts=replace(best.facts, story=story)))
 
 
 def differing(bundle: Bundle) -> Bundle | None:
-    """The bundle cut off at its first difference; None where there is none, or it cannot be played."""
+    """Return the bundle cut off at its first difference; None if there is none, or it cannot be played."""
+    # our own sides refuse to be made so small; user code may fail anyhow
+    sides = (bundle.facts.reference, bundle.facts.candidate)
+    refusals = Exception if any(side.is_foreign for side in sides) else InputError
     try:
         with closing(play_bundle(bundle)) as shadowing:
             found, played = shadowing.difference, len(shadowing.played.actions)
-    except refusals(bundle):
+    except refusals:
         return None
     if found is None:
         return None
@@ -298,26 +298,18 @@ def differing(bundle: Bundle) -> Bundle | None:
     return replace(bundle, facts=facts, actions=bundle.actions[:played], last_good=None)
 
 
-def refusals(bundle: Bundle) -> tuple[type[Exception], ...]:
-    """What sides raise that cannot be made so small: ours say so, somebody else's code may fail anyhow."""
-    sides = (bundle.facts.reference, bundle.facts.candidate)
-    return (Exception,) if any(side.is_foreign for side in sides) else (InputError,)
-
-
 def fewer_envs(search: Search) -> None:
     """Only the env that differs; or it and those before it, whose number decides its seed."""
-    found, envs = search.best.facts.difference, search.best.actions.shape[1]
-    if envs == 1 or found.env is None or not both_take(search.best, "num_envs"):
+    bundle = search.best
+    wrong = bundle.facts.difference.env
+    if bundle.actions.shape[1] == 1 or wrong is None or not both_take(bundle, "num_envs"):
         return
-    for first in (found.env, 0):
-        if search.has_time and search.attempt(with_envs(search.best, first, found.env + 1)):
+    for first in (wrong, 0):
+        resets = tuple((at, env - first) for at, env in bundle.facts.resets if first <= env <= wrong)
+        facts = replace(with_key(bundle, "num_envs", wrong + 1 - first).facts, resets=resets)
+        fewer = replace(bundle, facts=facts, actions=bundle.actions[:, first : wrong + 1], start=None)
+        if search.has_time and search.attempt(fewer):
             return
-
-
-def with_envs(bundle: Bundle, first: int, last: int) -> Bundle:
-    resets = tuple((at, env - first) for at, env in bundle.facts.resets if first <= env < last)
-    facts = replace(with_key(bundle, "num_envs", last - first).facts, resets=resets)
-    return replace(bundle, facts=facts, actions=bundle.actions[:, first:last], start=None)
 
 
 def fewer_agents(search: Search) -> None:
@@ -356,19 +348,13 @@ def fewer_resets(search: Search) -> None:
 
 
 def both_take(bundle: Bundle, key: str) -> bool:
+    """Return whether both sides can be made with another value of a key."""
     return takes(bundle.facts.reference, key) and takes(bundle.facts.candidate, key)
 
 
 def with_key(bundle: Bundle, key: str, value: object) -> Bundle:
-    """A bundle whose sides are made with another value of a key."""
+    """Return a bundle whose sides are made with another value of a key."""
     reference, candidate = (
         side.with_keys({key: value}) for side in (bundle.facts.reference, bundle.facts.candidate)
     )
     return replace(bundle, facts=replace(bundle.facts, reference=reference, candidate=candidate))
-
-
-def story(before: Bundle, after: Bundle) -> tuple[str, ...]:
-    """What became smaller, in words."""
-    names = ("steps", "envs", "agents")
-    sizes = zip(names, before.actions.shape, after.actions.shape, strict=False)
-    return tuple(f"{was:,} {name} to {now:,}" for name, was, now in sizes if now < was)

@@ -14,6 +14,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import Difference, Part
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
+from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow, resets_by_step
@@ -24,7 +25,6 @@ from hotloop.lab.validate.match import (
     actions_of,
     is_aligned,
     open_aligned,
-    opened,
     resets_before,
     takes,
 )
@@ -98,44 +98,36 @@ def play_course(
     match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
 ) -> CourseResult:
     """Play a course on both sides, until its limits or until they differ."""
-    sides = (with_keys(side, course) for side in (match.reference, match.candidate))
-    reference, candidate = open_aligned(*sides)
-    shadowing = Shadowing(reference, candidate, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
+    targets = [with_keys(side, course) for side in (match.reference, match.candidate)]
+    sides = open_aligned(*targets)
+    shadowing = Shadowing(*sides, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
     hashes: list[NDArray[np.uint64]] = []
     with closing(shadowing):
-        interrupted = not lead(shadowing, course, limits, hashes, moved)
-        found = found_in(shadowing, course.tape, hashes)
-        found.interrupted = interrupted
+        with until_interrupted() as state:
+            shadowing.reset()
+            begin = now_ns()
+            hashes.append(row_hashes(shadowing.answered))
+            actions = actions_of(course.tape, shadowing.candidate)
+            for calls in count():
+                if shadowing.difference or limits.are_reached(calls, begin):
+                    break
+                if envs := resets_before(course.tape, calls, shadowing.candidate.spec.num_envs):
+                    shadowing.reset_many(envs)
+                    hashes.append(row_hashes(shadowing.answered))
+                if shadowing.difference:
+                    break
+                shadowing.step(next(actions))
+                hashes.append(row_hashes(shadowing.answered))
+                moved(1)
+        found = course_result(shadowing, course.tape, hashes)
+        found.interrupted = state.partial
         if bundled:
-            found.keep(shadowing, with_keys(match.reference, course), with_keys(match.candidate, course))
+            found.keep(shadowing, *targets)
         return found
 
 
-def lead(
-    shadowing: Shadowing, course: Course, limits: Limits, hashes: list[NDArray[np.uint64]], moved: Moved
-) -> bool:
-    """Lead both sides through a course; False where Ctrl-C ended it."""
-    with until_interrupted() as state:
-        shadowing.reset()
-        begin = now_ns()
-        hashes.append(row_hashes(shadowing.answered))
-        candidate = shadowing.candidate
-        actions = actions_of(course.tape, candidate)
-        for calls in count():
-            if shadowing.difference or limits.are_reached(calls, begin):
-                break
-            if envs := resets_before(course.tape, calls, candidate.spec.num_envs):
-                shadowing.reset_many(envs)
-                hashes.append(row_hashes(shadowing.answered))
-            if shadowing.difference:
-                break
-            shadowing.step(next(actions))
-            hashes.append(row_hashes(shadowing.answered))
-            moved(1)
-    return not state.partial
-
-
-def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> CourseResult:
+def course_result(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> CourseResult:
+    """Return what two sides have shown since their reset."""
     spec = shadowing.candidate.spec
     sides = (shadowing.reference, shadowing.candidate)
     by_env = is_aligned(*sides)
@@ -169,11 +161,12 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
 
 
 def with_keys(target: Target, course: Course, **more: object) -> Target:
+    """Return a target with the keys of a course."""
     return target.with_keys({**course.keys, **more})
 
 
 def other_ways(match: Match, threads: int) -> list[dict[str, object]]:
-    """The batch sizes and threads that must change nothing, as far as the candidate can be made with them."""
+    """Return the batch sizes and threads that must change nothing, as far as the candidate takes them."""
     wanted = [*((size, 1) for size in SIZES), (SIZES[-1], threads)]
     able = {key: takes(match.candidate, key) for key in ("num_envs", "threads")}
     named: list[dict[str, object]] = [{"num_envs": envs, "threads": count} for envs, count in wanted]
@@ -189,7 +182,7 @@ def play_otherwise(
     Where they differ, the reference plays as much of it again, so that the place can be named.
     """
     left_out = (*first.seen["left_out"], *first.seen["ignore"])
-    candidate = opened(with_keys(match.candidate, course, **keys))
+    candidate = open_target(with_keys(match.candidate, course, **keys))
     with closing(EnvByEnv([candidate], first.autoreset) if first.autoreset else candidate) as subject:
         spec, compared = subject.spec, first.part.num_envs - first.envs_not_compared
         envs = min(spec.num_envs, compared)
@@ -213,7 +206,7 @@ def play_otherwise(
 def first_apart(
     subject: Subject, first: CourseResult, left_out: tuple[str, ...], envs: int, moved: Moved
 ) -> tuple[int, int] | None:
-    """The step and env at which a subject's hashes leave those of a play; None where they never do."""
+    """Return the step and env at which a subject's hashes leave those of a play; None if they never do."""
     expected = iter(first.hashes)
 
     def apart() -> int | None:
@@ -235,13 +228,13 @@ def first_apart(
 
 
 def fitted(actions: Any, num_envs: int) -> Any:
-    """The actions of a call for another number of envs: the first ones, or all of them again and again."""
+    """Return the actions of a call for another number of envs: the first ones, or all again and again."""
     rows = np.resize(actions, (num_envs, *actions.shape[1:])) if num_envs > len(actions) else actions
     return np.ascontiguousarray(rows[:num_envs])
 
 
 def widened(envs: list[int], num_envs: int, before: int) -> list[int]:
-    """The envs begun anew, as `fitted` spreads them."""
+    """Return the envs begun anew, as `fitted` spreads them."""
     return [env for env in range(num_envs) if env % before in envs]
 
 

@@ -1,6 +1,6 @@
 """What validate compares: a reference, a candidate, and the tapes that both play."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,27 +39,33 @@ class Match:
 
 
 def rivals() -> list[str]:
-    """The names of every world's rivals."""
+    """Return the names of every world's rivals."""
     return sorted({name for world in registry.worlds().values() for name in world.rivals})
 
 
 def known_references() -> str:
+    """Return what --against takes, in words."""
     return ", ".join((TWIN, *rivals(), CUDA, "path.py:callable, or a quoted target with its keys"))
 
 
 def match_of(target: Target, against: str | None) -> Match:
-    """What a target is to be held against, each side with the keys it is made from."""
+    """Return what a target is compared with, each side with the keys it is made from."""
     if against is None and target.is_foreign:
         raise InputError(
             f"{target.name} has no twin of ours: say --against its reference ({known_references()})"
         )
-    against, rival = against or TWIN, None
+    against = against or TWIN
+    rival: Rival | None = None
     if against in (TWIN, CUDA, *rivals()):
         if target.is_foreign:
             raise InputError(
                 f"--against {against} is for our worlds: {target.name} needs {known_references()}"
             )
-        rival = None if against in (TWIN, CUDA) else rival_of(target.name, against)
+        if against not in (TWIN, CUDA):
+            world = registry.find(target.name).world
+            if against not in world.rivals:
+                raise InputError(f"{world.name} has no {against}: use --against {TWIN}")
+            rival = world.rivals[against]
         for key in ("impl", "device", "host_views", *([rival.parameter] if rival else [])):
             if key in target.keys:
                 raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
@@ -67,13 +73,6 @@ def match_of(target: Target, against: str | None) -> Match:
     else:
         reference, candidate = own_reference(against, target), target
     return with_envs(Match(against=against, reference=reference, candidate=candidate, rival=rival))
-
-
-def rival_of(target: str, name: str) -> Rival:
-    world = registry.find(target).world
-    if name not in world.rivals:
-        raise InputError(f"{world.name} has no {name}: use --against {TWIN}")
-    return world.rivals[name]
 
 
 def keys_of_sides(against: str, rival: Rival | None) -> tuple[dict[str, object], dict[str, object]]:
@@ -89,7 +88,7 @@ def keys_of_sides(against: str, rival: Rival | None) -> tuple[dict[str, object],
 
 
 def own_reference(words: str, candidate: Target) -> Target:
-    """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate.
+    """Return a target in quotes with its keys as the reference, or one by itself with the candidate's keys.
 
     A number of envs that only the candidate's own batch takes stays there: the reference is then opened as
     often as that batch has envs.
@@ -121,34 +120,30 @@ def with_envs(match: Match) -> Match:
 
 
 def beside(free: Target, fixed: Target) -> Target:
-    """A side that takes any number of envs, beside one that insists on its own.
+    """Return a side that takes any number of envs as it is made beside one that insists on its own number.
 
     A callable whose envs can be compared one by one stays as it makes itself: a batch that is right with one
     env may be wrong with several.
     """
-    with closing(opened(fixed)) as subject:
+    with closing(open_target(fixed)) as subject:
         envs, by_env = subject.spec.num_envs, has_rows(subject)
     if free.is_foreign and by_env:
         needs_envs = "num_envs" in projects.parameters(free, required=True)
         own = free.with_keys({"num_envs": max(envs, FEW)} if needs_envs else {})
-        with closing(opened(own)) as subject:
+        with closing(open_target(own)) as subject:
             if has_rows(subject):
                 return own
     return free.with_keys({"num_envs": envs})
 
 
 def takes(target: Target, key: str) -> bool:
-    """Whether a side can be made with another value of a key."""
+    """Return whether a side can be made with another value of a key."""
     if not target.is_foreign:
         world = registry.find(target.name).world
         return key in ("num_envs", "threads") or key in {info.name for info in describe(world.parameters)}
     if target.name.partition(":")[0] in ("gym", "pettingzoo", "puffer"):
         return False
     return key in projects.parameters(target)
-
-
-def opened(target: Target, **more: object) -> Subject:
-    return open_target(target.with_keys(more))
 
 
 ADVERSARIAL = "adversarial"
@@ -166,27 +161,22 @@ class Course:
 
     tape: str
     share: float  # Of all steps
-    keys: dict[str, object]  # What both sides are made with beside their own keys
+    keys: Mapping[str, object]  # What both sides are made with beside their own keys
 
 
 def courses_for(subject: Subject, target: Target, policy: str | None = None) -> list[Course]:
     """Return the tapes to play: random, those of the subject's players or of one policy, and adversarial."""
     players = [policy] if policy else [name for name in subject.players if name != RANDOM]
     scripted = [Course(tape=player, share=0.25 / len(players), keys={}) for player in players]
-    adversarial = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
+    # episodes that end soon, unless the target says how long they are
+    episode = None if target.is_foreign else registry.find(target.name).world.episode
+    short = {episode.parameter: episode.short} if episode and episode.parameter not in target.keys else {}
+    adversarial = Course(tape=ADVERSARIAL, share=0.25, keys=short)
     return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, adversarial]
 
 
-def short_episodes(target: Target) -> dict[str, object]:
-    """Keys that end episodes soon, unless somebody has said how long they are."""
-    if target.is_foreign:
-        return {}
-    episode = registry.find(target.name).world.episode
-    return {episode.parameter: episode.short} if episode and episode.parameter not in target.keys else {}
-
-
 def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
-    """The actions of a tape, one call after another; a player looks at the subject when it is asked."""
+    """Yield the actions of a tape, one call after another; a player looks at the subject before each."""
     if tape not in (RANDOM, ADVERSARIAL):
         yield from acting(tape, subject)
     play = Adversarial(subject) if tape == ADVERSARIAL else RandomPlay(subject)
@@ -195,7 +185,7 @@ def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
 
 
 def resets_before(tape: str, step: int, num_envs: int) -> list[int]:
-    """The envs that a tape begins anew before a step.
+    """Return the envs that a tape begins anew before a step.
 
     Every tape does, because what an episode leaves behind shows in the next one: after longer and longer
     stretches, so that episodes grow old first.
@@ -238,7 +228,7 @@ class Adversarial:
 
 
 def more_threads() -> int:
-    """As many as there are cores, within reason, and always more than one."""
+    """Return as many threads as there are cores, from 2 to 4."""
     return min(max(usable_cores() or 2, 2), 4)
 
 

@@ -160,8 +160,9 @@ class Shadowing:
             with self.streams.of(self.candidate):
                 self.candidate.step(actions)
             return
-        if self._kept_calls is not None and len(self.played.actions) >= self._kept_calls:
-            self._begin_tape()
+        is_long = self._kept_calls is not None and len(self.played.actions) >= self._kept_calls
+        if is_long and (saved := saved_of(self.reference, self.candidate)):
+            self.played = Played(start=saved, steps_before=self.steps)
         self.played.actions.append(deepcopy(actions))
         narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
         ours = deepcopy(cut(actions, self.envs) if narrow else actions)  # a side may change what it is given
@@ -212,7 +213,7 @@ class Shadowing:
         found = (
             self.offers.compare(self.steps, ours, theirs)
             or first_of(self.steps, ours, theirs, self.closeness)
-            or self._changed_setting()
+            or self._find_changed_setting()
         )
         if found:
             agent = agent_of(found, ours, self.reference.spec)
@@ -221,7 +222,7 @@ class Shadowing:
         else:
             self.moment = ours
 
-    def _changed_setting(self) -> Difference | None:
+    def _find_changed_setting(self) -> Difference | None:
         """Return where a step changed a setting that the sides were given unlike."""
         if not self.given or not self.given.names:
             return None
@@ -233,15 +234,9 @@ class Shadowing:
             self.names |= shown(side).keys()
         return snapshot(side, (*self.left_out, *self.ignore), self.envs)
 
-    def _begin_tape(self) -> None:
-        """Forget what led here, where both sides can be put here again."""
-        sides = (self.reference, self.candidate)
-        if all(side.can_save for side in sides):
-            self.played = Played(start=saved_of(*sides), steps_before=self.steps)
-
 
 def saved_of(reference: Subject, candidate: Subject) -> Saved | None:
-    """Every env of both sides as bytes; None where one of them cannot be saved."""
+    """Return every env of both sides as bytes; None if one of them cannot be saved."""
     if not (reference.can_save and candidate.can_save):
         return None
     ours, theirs = (
@@ -258,7 +253,7 @@ def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
 
 
 def agent_of(found: Difference, moment: Shown, spec: Spec) -> str | None:
-    """Whose output a place belongs to: by the second axis, or by the name of a field of one agent's."""
+    """Return the agent whose output a place belongs to, by its second axis or its field; else None."""
     owner = found.field.partition(".")[2]
     if spec.agent_names and owner:
         return owner.partition(".")[0]
@@ -271,7 +266,7 @@ def agent_of(found: Difference, moment: Shown, spec: Spec) -> str | None:
 
 
 def value_before(moment: Shown, found: Difference) -> str | None:
-    """What stood in the place of a difference the tick before."""
+    """Return the value at the place of a difference one step earlier; None if there was none."""
     array = moment.get(found.field)
     if array is None or not found.index or len(found.index) != array.ndim:
         return None
@@ -280,7 +275,7 @@ def value_before(moment: Shown, found: Difference) -> str | None:
 
 
 def comparisons_of(word: str) -> int | None:
-    """How much to compare: `true`, `smoke`, `soak` or a number of comparisons."""
+    """Return how many comparisons `true`, `smoke`, `soak` or a number stands for; None has no limit."""
     if word in LEVELS:
         return LEVELS[word]
     if word.isdecimal() and int(word) > 0:
@@ -289,7 +284,7 @@ def comparisons_of(word: str) -> int | None:
 
 
 class Shadowed(Batch):
-    """A batch on the engine of another, whose steps and resets its twin is given, too."""
+    """A batch on the engine of another, whose twin gets the same steps and resets."""
 
     def __init__(self, batch: Batch, most: int | None, *, reference: Batch | None = None) -> None:
         if batch.spec.impl == "reference":
@@ -346,7 +341,7 @@ class Shadowed(Batch):
 
 
 def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
-    """What a trainer is given as its batch, and who compares, where somebody asked for that."""
+    """Return the batch for a trainer, and the same if its steps are compared; else None."""
     if word is None:
         return batch, None
     require_host(batch, "validate=")
