@@ -16,7 +16,7 @@ from hotloop.judge.history import histories
 from hotloop.lab.measure.loop import Length, Samples
 from hotloop.lab.trend import MOST_COMMITS, commits_since, grouped_times, trend
 from hotloop.options.bench import BenchOptions
-from hotloop.report.kinds.overview import trend as sections
+from hotloop.report.kinds.record import trend as sections
 from hotloop.report.terminal import draw
 
 SLOW = ENV.replace("self.steps += 1", "self.steps += 1; sum(range(20_000))")

@@ -8,7 +8,7 @@ import pytest
 from support.records import BENCH, bench_with
 
 from hotloop.core.record import Record
-from hotloop.report.exports import export_csv, export_github, export_openmetrics, export_pyperf
+from hotloop.report.formats import export_csv, export_github, export_openmetrics, export_pyperf
 from hotloop.stats.summary import with_metrics
 
 ODD = with_metrics(replace(BENCH, target=replace(BENCH.target, name='=cmd "x"\n\\y'), label="+1"))

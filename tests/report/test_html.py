@@ -7,7 +7,7 @@ from support.records import PROFILE
 from hotloop.core.record import Resources
 from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.baselines import with_previous
-from hotloop.report import flames
+from hotloop.report import shapes
 from hotloop.report.html import draw, draw_page
 from hotloop.report.kinds.profile import page as page_of
 from hotloop.report.section import (
@@ -28,7 +28,7 @@ from hotloop.report.section import (
 )
 from hotloop.report.section import Table as Drawn
 
-PICTURES = {"cprofile": flames.draw({(("slow<T>", "/a/env.py", 3),): 1.0}, "flames")}
+PICTURES = {"cprofile": shapes.draw_flames({(("slow<T>", "/a/env.py", 3),): 1.0}, "flames")}
 FOUND = Finding(
     probe="cprofile",
     facts={"wall_ns": 2_000},

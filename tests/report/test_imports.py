@@ -7,7 +7,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import RUNS_PER_S, Record
-from hotloop.report.imports import read_results
+from hotloop.report.formats import read_results
 
 WRITTEN = Path(__file__).parent / "imported"
 

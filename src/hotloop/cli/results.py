@@ -180,7 +180,7 @@ def show_folder(folder: Path, *, as_json: bool) -> int:
 
     from hotloop.cli.console import emit, show
     from hotloop.report.facts import left_out
-    from hotloop.report.kinds.overview import overview
+    from hotloop.report.kinds.record import overview
     from hotloop.report.page.shelf import draw_shelf
     from hotloop.report.terminal import draw
 

@@ -14,7 +14,7 @@ from hotloop.options.bench import BenchOptions
 def run(target: Target, options: BenchOptions) -> int:
     """Measure the commits, keep their records and show the table."""
     from hotloop.lab.trend import trend
-    from hotloop.report.kinds.overview import trend as sections
+    from hotloop.report.kinds.record import trend as sections
     from hotloop.report.terminal import draw
 
     if any(key.startswith("train.") for key in target.keys):

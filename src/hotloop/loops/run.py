@@ -21,7 +21,7 @@ from hotloop.lab.loop.run import Asked, DisabledRun, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
 from hotloop.loops.sinks import Sink, open_sinks
 from hotloop.report.files import TRACE, run_page, trace_files
-from hotloop.report.kinds.run import run_text
+from hotloop.report.kinds.train import run_text
 
 FOLDER = Path(".design")
 

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any
 
-from hotloop.report.film import pillow
+from hotloop.core.errors import MissingError
+from hotloop.core.machine import install_line
 from hotloop.report.units import plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WIDTH, PANEL, GAP = 900, 250, 46
 LEFT, RIGHT, TOP, BOTTOM = 70, 160, 44, 44  # Around the panels; names stand at the right of their curves
@@ -33,7 +39,7 @@ class StepPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class PanelCurve:
     """Points of one thing, and the law through them if there is one."""
 
     name: str
@@ -48,7 +54,7 @@ class Panel:
 
     title: str
     across: str  # What the horizontal axis is
-    curves: tuple[Curve, ...]
+    curves: tuple[PanelCurve, ...]
     powers: bool = True  # Whether both axes are of powers of ten
 
 
@@ -204,7 +210,7 @@ def panel_marks(panel: Panel, top: float) -> Iterator[Mark]:
         yield Text(x=right + 8, y=y + 4, words=curve.name, colour=colour)
 
 
-def curve_marks(curve: Curve, across: Axis, up: Axis, colour: str) -> Iterator[Mark]:
+def curve_marks(curve: PanelCurve, across: Axis, up: Axis, colour: str) -> Iterator[Mark]:
     """Yield a joined curve; or a mark for each point, and the law from the first size to the last."""
     placed = [(round(across.at(x), 1), round(up.at(y), 1)) for x, y in curve.points]
     if curve.joined and len(placed) > 1:
@@ -266,3 +272,59 @@ def png(title: str, panels: Panels) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()
+
+
+MOMENTS = 3  # Of a strip: the beginning, the end, and what lies between at even distances
+STRIP_GAP = 8  # Pixels between two moments
+
+
+def pillow() -> Any:
+    """Return the library that writes pictures."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingError(f"pictures need Pillow: {install_line('PIL')}") from None
+    return Image
+
+
+class Film:
+    """Frames in the order they were taken."""
+
+    def __init__(self) -> None:
+        self._pillow = pillow()
+        self._frames: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def add(self, image: "NDArray[np.uint8]") -> None:
+        """Keep a copy of [height, width, 3], a byte a pixel."""
+        adaptive = self._pillow.Palette.ADAPTIVE
+        self._frames.append(self._pillow.fromarray(image).convert("P", palette=adaptive))
+
+    def gif(self, fps: float) -> bytes:
+        """Return all frames, over and over."""
+        first, *others = self._frames
+        file = io.BytesIO()
+        first.save(
+            file,
+            "GIF",
+            save_all=True,
+            append_images=others,
+            duration=round(1_000 / fps),
+            loop=0,
+            optimize=True,
+        )
+        return file.getvalue()
+
+    def strip(self) -> bytes:
+        """Return a few moments from left to right, as PNG."""
+        count = min(MOMENTS, len(self._frames))
+        chosen = [self._frames[k * (len(self._frames) - 1) // max(count - 1, 1)] for k in range(count)]
+        width, height = chosen[0].size
+        strip = self._pillow.new("RGB", (count * (width + STRIP_GAP) - STRIP_GAP, height), "white")
+        for k, frame in enumerate(chosen):
+            strip.paste(frame.convert("RGB"), (k * (width + STRIP_GAP), 0))
+        file = io.BytesIO()
+        strip.save(file, "PNG", optimize=True)
+        return file.getvalue()

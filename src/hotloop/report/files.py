@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,11 @@ from typing import Any
 from hotloop.core.record import Record, stacks
 from hotloop.core.record.profile import Finding
 from hotloop.core.time_tree import MAIN, Slice, Trace
-from hotloop.report import flames, html, markdown
+from hotloop.report import html, markdown, shapes
 from hotloop.report.facts import code_line, machine_line
-from hotloop.report.kinds import programs, run
-from hotloop.report.kinds.findings import MOST_ROWS, RESOURCES
+from hotloop.report.kinds import train
 from hotloop.report.kinds.profile import page
-from hotloop.report.section import Page
+from hotloop.report.kinds.times import MOST_ROWS, RESOURCES
 
 # What the names of the files end in; the rest is the profile's, or the probe's.
 TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
@@ -30,17 +29,12 @@ def folder_of(room: Path, target: str) -> Path:
 
 def markdown_page(record: Record) -> str:
     """Return a profile as the Markdown page that the other files lie beside."""
-    return markdown.draw_page(page_of(record)(record, most=MOST_ROWS))
-
-
-def page_of(record: Record) -> Callable[..., Page]:
-    """Return what makes the page of a record: of a program's runs, or of a loop's."""
-    return programs.page if record.work.runs else page
+    return markdown.draw_page(page(record, most=MOST_ROWS))
 
 
 def run_page(record: Record) -> str:
     """Return a run of somebody's own loop as its Markdown page."""
-    return markdown.draw_page(run.run_page(record))
+    return markdown.draw_page(train.run_page(record))
 
 
 def pictured(target: str, folder: Path, found: Finding) -> Finding:
@@ -49,7 +43,7 @@ def pictured(target: str, folder: Path, found: Finding) -> Finding:
     for name in found.files:
         if name.endswith(SPEEDSCOPE):
             drawn.append(name.removesuffix(SPEEDSCOPE) + ".svg")
-            picture = flames.draw(stacks.read(folder / name), f"{target}, {found.probe}")
+            picture = shapes.draw_flames(stacks.read(folder / name), f"{target}, {found.probe}")
             (folder / drawn[-1]).write_text(picture, encoding="utf-8")
     return replace(found, files=(*found.files, *drawn))
 
@@ -66,14 +60,14 @@ def beside(record: Record, folder: Path) -> list[Kept]:
 def web_page(record: Record, folder: Path) -> str:
     """Return the profile with what its probes found, their flames among it."""
     pictures = {
-        found.probe: flames.draw(
+        found.probe: shapes.draw_flames(
             stacks.read(folder / name), f"{found.probe}: click a box to zoom, the top one to go back"
         )
         for found in record.findings
         for name in found.files
         if name.endswith(SPEEDSCOPE)
     }
-    return html.draw_page(page_of(record)(record, pictures))
+    return html.draw_page(page(record, pictures))
 
 
 def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
@@ -85,7 +79,7 @@ def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
         if then and now:
             before, after = (stacks.read(Path(file)) for file in (then, now))
             title = f"{record.target.words}: orange grew, blue shrank"
-            kept.append((".difference.svg", flames.draw(after, title, before=before)))
+            kept.append((".difference.svg", shapes.draw_flames(after, title, before=before)))
             found[number] = replace(each, files=(*each.files, "difference.svg"))
     return replace(record, findings=tuple(found)), kept
 

@@ -21,7 +21,7 @@ from hotloop.lab.measure.record import DIGEST_MARKS, play_digest
 from hotloop.lab.validate.match import match_of
 from hotloop.lab.validate.validate import validate
 from hotloop.options.validate import ValidateOptions
-from hotloop.report.kinds.overview import overview
+from hotloop.report.kinds.record import overview
 from hotloop.report.page import overview as page
 
 ROUNDS = Rounds(count=6, iterations=10, warmup=10, box_iterations=False)

@@ -20,7 +20,7 @@ from hotloop.judge.expect import configuration
 from hotloop.lab.training import settings as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
-from hotloop.report.kinds.train import about
+from hotloop.report.kinds.train import training_facts
 from hotloop.train.rollout import Collector
 from hotloop.train.windows import METRICS, SCRIPT, Logs, read_metrics
 
@@ -348,4 +348,4 @@ def test_where_a_gpu_learns_its_use_is_in_the_record(tmp_path: Path, monkeypatch
     record, _, _ = trained(tmp_path / "gpu", small(updates=2))
     assert record.resources is not None
     assert record.resources.gpu == {"devices": [{"busy_share": 0.5, "peak_bytes": 1 << 30}]}
-    assert "50.0% busy, 1.00 GiB" in " ".join(str(each) for each in about(record).rows)
+    assert "50.0% busy, 1.00 GiB" in " ".join(str(each) for each in training_facts(record).rows)

@@ -12,7 +12,7 @@ from hotloop.lab.sweep import combinations
 from hotloop.lab.sweep import tune as lab
 from hotloop.lab.sweep.combinations import read
 from hotloop.options.tune import TuneOptions
-from hotloop.report.kinds.tune import tune as sections
+from hotloop.report.kinds.sweep import tune as sections
 
 
 def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from hotloop.core.errors import SetupError
-from hotloop.report.film import GAP, Film
+from hotloop.report.charts import STRIP_GAP, Film
 
 RED, BLUE = (200, 30, 40), (10, 60, 220)
 
@@ -33,16 +33,16 @@ def test_a_gif_has_every_frame_in_its_colours_at_its_speed() -> None:
 
 def test_a_strip_shows_the_beginning_the_middle_and_the_end() -> None:
     with Image.open(io.BytesIO(film(9).strip())) as strip:
-        assert (strip.format, strip.size) == ("PNG", (3 * 30 + 2 * GAP, 20))
+        assert (strip.format, strip.size) == ("PNG", (3 * 30 + 2 * STRIP_GAP, 20))
         shown = np.asarray(strip)
     columns = np.flatnonzero((shown[5] == RED).all(axis=-1)).tolist()
-    assert columns == [0, 30 + GAP + 4, 2 * (30 + GAP) + 8]
+    assert columns == [0, 30 + STRIP_GAP + 4, 2 * (30 + STRIP_GAP) + 8]
 
 
 @pytest.mark.parametrize("frames", [1, 2])
 def test_a_short_film_has_a_short_strip(frames: int) -> None:
     with Image.open(io.BytesIO(film(frames).strip())) as strip:
-        assert strip.size == (frames * 30 + (frames - 1) * GAP, 20)
+        assert strip.size == (frames * 30 + (frames - 1) * STRIP_GAP, 20)
     with Image.open(io.BytesIO(film(frames).gif(fps=10))) as gif:
         assert gif.n_frames == frames
 

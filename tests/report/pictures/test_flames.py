@@ -3,7 +3,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hotloop.report.flames import WIDTH, boxes, colour, draw, fitting, tree_of
+from hotloop.report.shapes import FLAMES_WIDTH, boxes, draw_flames, fitting_name, flame_colour, tree_of
 
 RUN, STEP, SQRT = ("run", "/a/loop.py", 1), ("step<T>", "/a/env.py", 9), ("<built-in sqrt>", "~", 0)
 SECONDS = {(RUN,): 1.0, (RUN, STEP): 1.0, (RUN, ("step<T>", "/a/env.py", 11)): 1.0, (RUN, STEP, SQRT): 1.0}
@@ -28,12 +28,12 @@ def test_what_could_not_be_seen_is_left_out() -> None:
 
 
 def test_the_picture_is_whole_xml_that_asks_nobody_for_anything() -> None:
-    picture = draw(SECONDS, "mine & yours")
+    picture = draw_flames(SECONDS, "mine & yours")
     root = ET.fromstring(picture)
     assert root.find(f"{SVG}title").text == "mine & yours"  # type: ignore[union-attr]
     rectangles = root.findall(f"{SVG}g/{SVG}rect")
     assert [float(each.attrib["width"]) for each in rectangles] == pytest.approx(
-        [WIDTH - 0.5, WIDTH - 0.5, 0.75 * WIDTH - 0.5, 0.25 * WIDTH - 0.5]
+        [FLAMES_WIDTH - 0.5, FLAMES_WIDTH - 0.5, 0.75 * FLAMES_WIDTH - 0.5, 0.25 * FLAMES_WIDTH - 0.5]
     )
     told = [each.text for each in root.findall(f"{SVG}g/{SVG}title")]
     assert told[2] == "step<T> (a/env.py): 3.00 s, 75.0%"
@@ -41,13 +41,13 @@ def test_the_picture_is_whole_xml_that_asks_nobody_for_anything() -> None:
 
 
 def test_no_samples_are_an_empty_picture() -> None:
-    assert ET.fromstring(draw({}, "nothing")).findall(f"{SVG}g") == []
+    assert ET.fromstring(draw_flames({}, "nothing")).findall(f"{SVG}g") == []
 
 
 def test_a_label_is_cut_to_its_box() -> None:
-    assert fitting("observations", 1_000) == "observations"
-    assert fitting("observations", 60) == "observa…"
-    assert fitting("observations", 15) == ""
+    assert fitting_name("observations", 1_000) == "observations"
+    assert fitting_name("observations", 60) == "observa…"
+    assert fitting_name("observations", 15) == ""
 
 
 def test_python_is_warm_and_native_code_is_cool() -> None:
@@ -55,6 +55,6 @@ def test_python_is_warm_and_native_code_is_cool() -> None:
         tree_of({((name, file, 1),): 1.0}).below.popitem()[1]
         for name, file in (("f", "/a/b.py"), ("g", "/lib/c.so"))
     )
-    hues = [int(re.findall(r"\d+", colour(node))[0]) for node in (python, native)]
+    hues = [int(re.findall(r"\d+", flame_colour(node))[0]) for node in (python, native)]
     assert hues[0] < 60
     assert hues[1] > 190

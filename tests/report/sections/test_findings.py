@@ -4,7 +4,7 @@ import pytest
 from support.drawn import text as drawn_text
 
 from hotloop.core.record.profile import Finding, Table
-from hotloop.report.kinds.findings import MOST_ROWS, cell, facts_of, findings, heading, is_number
+from hotloop.report.kinds.times import MOST_ROWS, column_words, facts_of, findings, is_number, value_words
 
 
 def drawn(*found: Finding) -> str:
@@ -56,14 +56,14 @@ def test_resources_and_empty_tables_are_not_drawn() -> None:
     ],
 )
 def test_a_value_is_drawn_by_the_unit_in_its_columns_name(column: str, value: object, shown: str) -> None:
-    assert cell(column, value) == shown
+    assert value_words(column, value) == shown
 
 
 def test_a_heading_leaves_the_unit_to_the_cells() -> None:
-    assert heading("own_ns") == "own"
-    assert heading("own_share") == "own %"
-    assert heading("share") == "share"
-    assert heading("bytes_per_env_step") == "per env-step"
+    assert column_words("own_ns") == "own"
+    assert column_words("own_share") == "own %"
+    assert column_words("share") == "share"
+    assert column_words("bytes_per_env_step") == "per env-step"
 
 
 def test_facts_are_single_values() -> None:

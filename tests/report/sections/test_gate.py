@@ -10,7 +10,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.gate import downgrade_if_unmeasurable, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
-from hotloop.report.kinds.gate import GateView, bisected, gate, listing
+from hotloop.report.kinds.checks import GateView, bisected, gate, listing
 
 BUDGET = Budget(
     name="speed",

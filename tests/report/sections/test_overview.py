@@ -7,7 +7,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
 from hotloop.judge.compare import compare_records
 from hotloop.report.facts import left_out
-from hotloop.report.kinds.overview import overview
+from hotloop.report.kinds.record import overview
 
 STEADY = [4.0e6] * 8
 

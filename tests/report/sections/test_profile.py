@@ -7,9 +7,9 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.record import Record, Resources
 from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.baselines import with_previous
-from hotloop.report.kinds.findings import MOST_ROWS
 from hotloop.report.kinds.profile import MOST_HOT, glance, profile, profiles
 from hotloop.report.kinds.profile import page as page_of
+from hotloop.report.kinds.times import MOST_ROWS
 from hotloop.report.markdown import draw_page
 from hotloop.report.section import Sections
 from hotloop.report.terminal import bar

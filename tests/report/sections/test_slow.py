@@ -8,9 +8,8 @@ from support.records import PROFILE
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Pauses, RerunResult, Slow, SlowStep, Spread
 from hotloop.report import html, markdown
+from hotloop.report.kinds.profile import SHOWN, again, in_a_line, profile, slow, slow_chapters, slow_env
 from hotloop.report.kinds.profile import page as profile_page
-from hotloop.report.kinds.profile import profile
-from hotloop.report.kinds.slow import SHOWN, again, chapters, in_a_line, slow, slow_env
 
 STEP = SlowStep(
     rank=1,
@@ -87,7 +86,7 @@ def test_a_narrow_screen_shows_how_long_a_step_took_and_what_is_to_blame() -> No
 def test_a_terminal_shows_the_first_few_and_a_page_all() -> None:
     shown = [line for line in rows(slow(RECORD)) if " 7,000 " in line]
     assert len(shown) == SHOWN + 2
-    page = markdown.draw(chapters(RECORD)[1].sections)
+    page = markdown.draw(slow_chapters(RECORD)[1].sections)
     assert page.count("| 7,000 |") == 12
 
 
@@ -108,12 +107,12 @@ def test_the_page_has_both_sections_and_an_older_record_neither() -> None:
     assert "## Single Calls" in headings
     assert "## Slowest Steps" in headings
     for older in (PROFILE, replace(PROFILE, slow=replace(SLOW, calls=0))):
-        assert chapters(older) == ()
+        assert slow_chapters(older) == ()
         assert text(slow(older)).strip() == ""
 
 
 def test_the_web_page_has_the_same_tables() -> None:
-    page = "".join(map(html.draw_chapter, chapters(RECORD)))
+    page = "".join(map(html.draw_chapter, slow_chapters(RECORD)))
     assert "<h2>Single Calls</h2>" in page
     assert page.count('<td class="number">7,000</td>') == 12
     assert "Single Calls" not in html.draw_page(profile_page(PROFILE))

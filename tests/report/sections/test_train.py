@@ -9,7 +9,7 @@ from hotloop.core.record.comparison import Difference, Validation
 from hotloop.core.record.profile import Phase
 from hotloop.core.time_tree import CALL, LARGEST, REST, TimeTree, grow, tree_text
 from hotloop.report.kinds.times import account_of
-from hotloop.report.kinds.train import train, tree
+from hotloop.report.kinds.train import train, training_tree
 
 TIMES = TimeTree(
     total_ns=10_000_000,
@@ -41,20 +41,20 @@ def test_what_is_in_no_part_is_named_and_the_call_into_the_environment_is_not_am
 
 def test_the_largest_part_is_marked_once() -> None:
     assert TIMES.largest == TIMES["rollout/environment"]
-    assert text(tree(TIMES)).count(LARGEST) == tree_text(TIMES).count(LARGEST) == 1
+    assert text(training_tree(TIMES)).count(LARGEST) == tree_text(TIMES).count(LARGEST) == 1
 
 
 @pytest.mark.parametrize(
     ("how", "word"), [("sync", "host clock"), ("events", "stream"), ("async", "charged")]
 )
 def test_it_says_how_it_was_timed(how: str, word: str) -> None:
-    drawn = text(tree(replace(TIMES, how=how)))  # type: ignore[arg-type]
+    drawn = text(training_tree(replace(TIMES, how=how)))  # type: ignore[arg-type]
     assert f"timed by {how}" in drawn
     assert word in drawn
 
 
 def test_milliseconds_and_shares_are_of_the_window() -> None:
-    row = next(line for line in text(tree(TIMES)).splitlines() if "observations" in line)
+    row = next(line for line in text(training_tree(TIMES)).splitlines() if "observations" in line)
     assert "2.00" in row
     assert "20.0%" in row
 

@@ -5,7 +5,7 @@ from support.drawn import text
 from support.shelves import compared, tuned
 
 from hotloop.judge.sweep import learning_check
-from hotloop.report.kinds.tune import tune
+from hotloop.report.kinds.sweep import tune
 
 MORE = {"train.torch_threads": "1", "train.minibatch_size": "4096"}
 

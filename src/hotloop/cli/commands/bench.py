@@ -199,7 +199,7 @@ def climb_all(
 def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
     """Measure a program, keep and show the record; returns its exit code."""
     from hotloop.lab.programs import bench as programs
-    from hotloop.report.kinds.programs import bench as sections
+    from hotloop.report.kinds.bench import program_bench as sections
     from hotloop.report.terminal import draw
 
     program, metric = program_of(words), metric_of(options)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
     from hotloop.lab.gate.gate import Profiles, Result, Row
     from hotloop.lab.gate.measure import GateContext
-    from hotloop.report.kinds.gate import GateView
+    from hotloop.report.kinds.checks import GateView
     from hotloop.report.section import Section, Sections
 
 SUMMARY = "GITHUB_STEP_SUMMARY"  # Of the environment: the file that GitHub shows under a run
@@ -59,7 +59,7 @@ def gate(options: GateOptions) -> int:
 
 
 def listed(budgets: "Sequence[Budget]") -> int:
-    from hotloop.report.kinds.gate import listing
+    from hotloop.report.kinds.checks import listing
     from hotloop.report.terminal import draw
 
     show(draw(listing(budgets)))
@@ -106,7 +106,7 @@ def kept_row(row: "Row", folder: Path) -> "Row":
 def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sections":
     """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
     from hotloop.lab.gate.gate import bisect
-    from hotloop.report.kinds.gate import bisected as sections
+    from hotloop.report.kinds.checks import bisected as sections
     from hotloop.report.section import Note
 
     told: list[Section] = []
@@ -131,7 +131,7 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
     """
     from hotloop.report import markdown
     from hotloop.report.facts import notices
-    from hotloop.report.kinds.gate import gate as sections
+    from hotloop.report.kinds.checks import gate as sections
     from hotloop.report.terminal import draw
 
     found, lost = beside
@@ -153,7 +153,7 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
 def shown(result: "Result", folder: Path) -> "list[GateView]":
     """Each row with how far its target was in earlier runs."""
     from hotloop.lab.gate.gate import trend
-    from hotloop.report.kinds.gate import GateView
+    from hotloop.report.kinds.checks import GateView
 
     told = []
     for row in result.rows:

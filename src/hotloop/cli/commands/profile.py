@@ -182,7 +182,7 @@ def run_again(path: Path, options: ProfileOptions) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
     from hotloop.lab.profile.slow import find_slow_step, rerun
-    from hotloop.report.kinds.slow import again
+    from hotloop.report.kinds.profile import again
     from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of([*filter(None, (options.target, *(options.words or ())))])
@@ -225,7 +225,7 @@ def profile_program(words: tuple[str, ...], options: ProfileProgramOptions) -> i
     """Look at a program as it runs, keep and show the record; returns its exit code."""
     from hotloop.lab.programs import profile as lab
     from hotloop.report.files import folder_of, pictured
-    from hotloop.report.kinds.programs import profile as sections
+    from hotloop.report.kinds.profile import program_profile as sections
     from hotloop.report.terminal import draw
 
     program, chosen = program_of(words), lab.choose(options.probe or ())

@@ -67,7 +67,7 @@ def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
     """All records, and those that other tools' results make."""
     from dataclasses import replace
 
-    from hotloop.report.imports import read_results
+    from hotloop.report.formats import read_results
     from hotloop.report.page.shelf import Entry, read_shelf
 
     with bar("reading records"):
@@ -107,14 +107,14 @@ def drawn(shelf: "Shelf", name: str, title: str) -> str:
         return f"[{','.join(record.to_json() for record in shelf.records)}]\n"
     if name == "markdown":
         return summarised(shelf.records)
-    from hotloop.report.exports import EXPORTS
+    from hotloop.report.formats import EXPORTS
 
     return EXPORTS[name](shelf.records)
 
 
 def summarised(records: "list[Record]") -> str:
     """What a pull request shows."""
-    from hotloop.report.kinds.overview import overview
+    from hotloop.report.kinds.record import overview
     from hotloop.report.markdown import draw
 
     return draw(overview([record for record in records if record.metrics or record.comparisons]))

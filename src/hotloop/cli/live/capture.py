@@ -39,7 +39,7 @@ class Pictures:
     """The first episode of the first env, for a film and for a strip of its moments."""
 
     def __init__(self, gif: Path | None, png: Path | None, *, fps: float) -> None:
-        from hotloop.report.film import Film
+        from hotloop.report.charts import Film
 
         self._gif, self._png, self._fps = gif, png, fps
         self._film = Film()

@@ -105,7 +105,7 @@ def draw_panel(
     from rich.table import Table
     from rich.text import Text
 
-    from hotloop.report.kinds.train import tree
+    from hotloop.report.kinds.train import training_tree
     from hotloop.report.terminal import draw
 
     facts = Table.grid(padding=(0, 2))
@@ -119,7 +119,7 @@ def draw_panel(
         facts.add_row("speed", "the first window is under way")
     parts: list[RenderableType] = [facts]
     if windows and windows[-1].times:
-        parts.append(draw(tree(windows[-1].times, "the last window")))
+        parts.append(draw(training_tree(windows[-1].times, "the last window")))
     if said:
         parts.append(Text(said, "yellow"))
     return Panel(Group(*parts), title=Text(title, "bold"), title_align="left")

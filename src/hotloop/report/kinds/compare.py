@@ -1,11 +1,13 @@
 """Comparisons: the verdict first, then what it rests on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from statistics import fmean
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 
 from hotloop.core.record import Record
-from hotloop.core.record.comparison import AFTER, RETURNS, Comparison, Outcome, PhaseRatio, Ratio
+from hotloop.core.record.comparison import AFTER, RETURNS, Comparison, Outcome, Ratio
 from hotloop.report.facts import FOREIGN, Rows, origin, paths_line, play_words
 from hotloop.report.section import (
     Note,
@@ -19,7 +21,7 @@ from hotloop.report.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import count, digits, percent, plain, speed
+from hotloop.report.units import SIZES, count, digits, percent, plain, plain_float, scaled, speed, took
 from hotloop.stats.intervals import mean_interval
 from hotloop.stats.ratio import outcome as outcome_of
 
@@ -38,22 +40,19 @@ def compare(record: Record) -> Sections:
 
 def headline(comparison: Comparison, letter: str = "B") -> Note:
     """Return the verdict in one line; what is unlike, or was not found out, stands in it."""
-    words: list[str | Span] = list(verdict_words(comparison, letter))
+    words: list[str | Span]
+    if comparison.difference:  # a difference that was seen is no doubt
+        words = [f"{letter} is ", Span("not equal to A", "bad", strong=True)]
+    else:
+        doubt = "" if letter == "B" else f"{letter}: "
+        start = {"cannot tell": doubt, "same": f"{letter} is the "}.get(comparison.outcome, f"{letter} is ")
+        words = [start, outcome_words(comparison.outcome)]
     if comparison.ratio:
         words.append(f": {ratio_words(comparison.ratio)} times as fast as A")
     if comparison.unlike:
         differs = f"; the work differs ({'; '.join(comparison.unlike)})"
         words.append(Span(differs, "warn", strong=True))
     return Note(words=tuple(words))
-
-
-def verdict_words(comparison: Comparison, letter: str = "B") -> tuple[str | Span, ...]:
-    """Return what B is; a difference that was seen is no doubt."""
-    if comparison.difference:
-        return (f"{letter} is ", Span("not equal to A", "bad", strong=True))
-    doubt = "" if letter == "B" else f"{letter}: "
-    start = {"cannot tell": doubt, "same": f"{letter} is the "}.get(comparison.outcome, f"{letter} is ")
-    return start, outcome_words(comparison.outcome)
 
 
 def outcome_words(outcome: Outcome, more: str = "") -> Span:
@@ -92,19 +91,38 @@ def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
     """Yield why, how much noise there was, and what could have been seen."""
     yield "because" if len(record.comparisons) == 1 else letter, comparison.why
     yield "equal", equal_line(record, comparison)
-    if is_choice(comparison):
-        yield "path", path_words(comparison)
+    yield from choice(comparison)
     if comparison.noise:
         yield "noise", f"A against itself {ratio_words(comparison.noise)}"
     if RETURNS[0] in record.values:
         yield "return", returns_line(record)
-    if comparison.instructions is not None:
-        yield "instructions", instructions_line(record, comparison.instructions)
+    times = comparison.instructions
+    if times is not None:
+        assert record.instructions is not None
+        steps = record.instructions.per_env_step
+        in_a = f"{steps / times:,.0f} in A: {times:.4f} times as many"
+        yield "instructions", f"{steps:,.0f} an env-step in B, {in_a}"
     if comparison.per_work:
         yield "per work", f"{ratio_words(comparison.per_work)} times as fast for as much of it"
+    yield from certainty(comparison, "for a CPU second")
+
+
+def choice(comparison: Comparison) -> Rows:
+    """Yield which path each side took, as its env counted it, if they are one user's target in two ways."""
+    a, b = comparison.a.target, comparison.b.target
+    if a.impl == b.impl == FOREIGN and a.name == b.name and a.keys != b.keys:
+        of_a, of_b = (paths_line(side.path.counters) for side in (comparison.a, comparison.b))
+        words = "which path of it each side ran is not known: the env has no counters() to say it"
+        if of_a or of_b:
+            words = f"counted in A: {of_a or 'nothing'}; in B: {of_b or 'nothing'}"
+        yield "path", words
+
+
+def certainty(comparison: Comparison, by_cpu: str) -> Rows:
+    """Yield what CPU time and a second run say, what could have been seen, and what would settle it."""
     if comparison.cpu:
         said = outcome_of(comparison.cpu, comparison.band)
-        yield "CPU time", f"for a CPU second {ratio_words(comparison.cpu)} times as fast: {said}"
+        yield "CPU time", f"{by_cpu} {ratio_words(comparison.cpu)} times as fast: {said}"
     if comparison.second:
         yield "second run", ratio_words(comparison.second)
     if comparison.visible is not None:
@@ -113,23 +131,8 @@ def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
         yield "to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band"
 
 
-def is_choice(comparison: Comparison) -> bool:
-    """Return whether the sides are one target of the user's in two ways."""
-    a, b = comparison.a.target, comparison.b.target
-    return a.impl == b.impl == FOREIGN and a.name == b.name and a.keys != b.keys
-
-
-def path_words(comparison: Comparison) -> str:
-    """Say which path each side took, as its env counted it."""
-    counted = [paths_line(side.path.counters) for side in (comparison.a, comparison.b)]
-    if not any(counted):
-        return "which path of it each side ran is not known: the env has no counters() to say it"
-    a, b = (each or "nothing" for each in counted)
-    return f"counted in A: {a}; in B: {b}"
-
-
 def returns_line(record: Record) -> str:
-    """What both sides have learnt after as many steps, and the difference over the episodes they share."""
+    """Return what both sides have learnt after as many steps, and the difference over shared episodes."""
     of_a, of_b = (record.values[name] for name in RETURNS)
     gained = [b - a for a, b in zip(of_a, of_b, strict=True)]
     interval = mean_interval(gained)
@@ -155,16 +158,8 @@ def equal_line(record: Record, comparison: Comparison) -> str:
     if checked.envs_not_compared:
         return f"in part: {checked.envs_not_compared:,} envs were not compared"
     seen = f"yes: {checked.comparisons:,} outputs of agents, to the byte"
-    foreign = "foreign" in (comparison.a.target.impl, comparison.b.target.impl)
+    foreign = FOREIGN in (comparison.a.target.impl, comparison.b.target.impl)
     return seen if foreign else f"{seen}, and the states behind them"
-
-
-def instructions_line(record: Record, ratio: float) -> str:
-    """Return how many more B takes: the second axis, beside time."""
-    of_b = record.instructions
-    assert of_b is not None
-    per_step = of_b.per_env_step
-    return f"{per_step:,.0f} an env-step in B, {per_step / ratio:,.0f} in A: {ratio:.4f} times as many"
 
 
 def method_line(record: Record) -> str:
@@ -180,40 +175,24 @@ def method_line(record: Record) -> str:
 
 
 def phases(comparison: Comparison) -> tuple[Section, ...]:
-    """Phase by phase, with what each change is worth for the whole."""
+    """Return what each phase's change is worth for the whole, and what all of them together predict."""
     columns = number_columns("of A's time", "times as fast", "worth end to end", "")
-    rows = [phase_cells(phase) for phase in comparison.phases]
-    seen = f"; seen {comparison.ratio.estimate:.3f}" if comparison.ratio else ""
-    whole = f"all phases together: {together(comparison):.3f} predicted{seen}"
-    return table((*text_columns("phase"), *columns), rows), Note(words=Span(whole, "dim"))
-
-
-def phase_cells(phase: PhaseRatio) -> tuple[Words, ...]:
-    note = "control" if phase.control else ""
-    return phase.phase, percent(phase.share), ratio_words(phase.ratio), f"{phase.worth:.3f}", note
-
-
-def together(comparison: Comparison) -> float:
-    """Return what all phases predict for the whole: A's time over what would be left of it."""
+    rows = [
+        (
+            phase.phase,
+            percent(phase.share),
+            ratio_words(phase.ratio),
+            f"{phase.worth:.3f}",
+            "control" if phase.control else "",
+        )
+        for phase in comparison.phases
+    ]
+    # A's time over what would be left of it.
     left = sum(phase.share / phase.ratio.estimate for phase in comparison.phases)
-    return 1 / (left + 1 - sum(phase.share for phase in comparison.phases))
-
-
-def comparisons(compared: Sequence[Comparison]) -> Sections:
-    """Return one row a baseline: how many times as fast this is, what that comes to, and why.
-
-    CPU time and instructions stand beside it if they were measured.
-    """
-    if not compared:
-        return ()
-    beside = [name for name, cell in BESIDE.items() if any(cell(each) for each in compared)]
-    columns = (
-        *text_columns("baseline"),
-        *number_columns("times as fast", *beside),
-        *text_columns("outcome", whole=True),
-        *text_columns("why"),
-    )
-    return (table(columns, [baseline_row(each, beside) for each in compared]),)
+    together = 1 / (left + 1 - sum(phase.share for phase in comparison.phases))
+    seen = f"; seen {comparison.ratio.estimate:.3f}" if comparison.ratio else ""
+    whole = f"all phases together: {together:.3f} predicted{seen}"
+    return table((*text_columns("phase"), *columns), rows), Note(words=Span(whole, "dim"))
 
 
 # Columns beside the ratio of the times: of CPU times, and how many times as many instructions.
@@ -223,28 +202,73 @@ BESIDE: dict[str, Callable[[Comparison], str]] = {
 }
 
 
-def baseline_row(comparison: Comparison, beside: Sequence[str] = ()) -> tuple[Words, ...]:
-    """Beside the outcome stands that the sides are unlike, where that was allowed, and below why, in what."""
-    outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
-    reason = "; ".join([comparison.why, *(f"unlike {what}" for what in comparison.unlike)])
-    cells = [BESIDE[name](comparison) for name in beside]
-    return comparison.a.name, ratio_words(comparison.ratio), *cells, outcome, reason
+def comparisons(compared: Sequence[Comparison]) -> Sections:
+    """Return one row a baseline: how many times as fast this is, what that comes to, and why.
+
+    CPU time and instructions stand beside it if they were measured. That the sides are unlike, where that
+    was allowed, stands beside the outcome, and in what below the reason.
+    """
+    if not compared:
+        return ()
+    beside = {name: cell for name, cell in BESIDE.items() if any(cell(each) for each in compared)}
+    columns = (
+        *text_columns("baseline"),
+        *number_columns("times as fast", *beside),
+        *text_columns("outcome", whole=True),
+        *text_columns("why"),
+    )
+    rows = list[tuple[Words, ...]]()
+    for each in compared:
+        reason = "; ".join([each.why, *(f"unlike {what}" for what in each.unlike)])
+        cells = (cell(each) for cell in beside.values())
+        rows.append((each.a.name, ratio_words(each.ratio), *cells, with_unlike(each), reason))
+    return (table(columns, rows),)
 
 
-def previous_line(comparison: Comparison) -> Words:
-    """Return the same in a line."""
-    outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
-    ratio = "" if comparison.ratio is None else f"{ratio_words(comparison.ratio)} times as fast: "
-    return ratio, outcome, f", {comparison.why} ({comparison.a.run_id})"
+def with_unlike(comparison: Comparison) -> Span:
+    """Return the outcome, and that the sides are unlike if they are."""
+    return outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
 
 
-def previous(comparison: Comparison) -> Rows:
-    """Yield how a profile stands to the one before it, which was not measured in turns with it."""
-    yield "Compared with", str(comparison.a.run_id)
-    ratio = comparison.ratio
-    yield "Times as fast", ratio_words(ratio)
-    if ratio is not None:
-        yield "Difference", "within noise" if ratio.low <= 1 <= ratio.high else "beyond noise"
-    outcome = comparison.outcome + (", of unlike things" if comparison.unlike else "")
-    yield "Outcome", f"{outcome}: {comparison.why}"
-    yield "Unlike", "; ".join(comparison.unlike)
+def run_measures(record: Record) -> list[tuple[str, str, Callable[[float], str]]]:
+    """Return each metric of a program's runs with its heading and its format; what is judged comes first."""
+    judged = record.method.headline.removeprefix("1/")
+    return [
+        *([] if judged == "runs_per_s" else [(judged, judged, plain_float)]),
+        ("wall_ns", "wall", took),
+        ("cpu_ns", "CPU", took),
+        ("rss_peak_bytes", "peak memory", partial(scaled, units=SIZES)),
+    ]
+
+
+def program_method(record: Record) -> str:
+    method = record.method
+    each = "" if not record.comparisons or method.order == "single" else f" of each; {method.order}"
+    return f"{count(method.rounds, 'run')} after {method.warmup} of warm-up{each}"
+
+
+def program_compare(record: Record) -> Sections:
+    """Return each program against A, the verdict first."""
+    compared = list(zip(ascii_uppercase[1:], record.comparisons, strict=False))
+    measures = run_measures(record)
+    names = [record.comparisons[0].a.name, *(each.b.name for each in record.comparisons)]
+    rows = list[tuple[Words, ...]]()
+    for letter, name in zip(ascii_lowercase, names, strict=False):
+        found = [(record.metrics.get(f"{letter}.{metric}"), written) for metric, _, written in measures]
+        medians = (written(metric.median) if metric else "not run" for metric, written in found)
+        rows.append((letter.upper(), name, *medians))
+    columns = (*text_columns("side", "program"), *number_columns(*(heading for _, heading, _ in measures)))
+    return (
+        *(headline(replace(each, unlike=()), letter) for letter, each in compared),
+        table(columns, rows),
+        *(facts(*program_evidence(each, letter if len(compared) > 1 else "")) for letter, each in compared),
+        facts(("method", program_method(record)), *origin(record)),
+    )
+
+
+def program_evidence(comparison: Comparison, letter: str) -> Rows:
+    """Yield why, after the letter of the side if there are several, and what it rests on."""
+    yield "because", f"{letter}: {comparison.why}" if letter else comparison.why
+    if comparison.noise:
+        yield "noise", f"A against itself {ratio_words(comparison.noise)}"
+    yield from certainty(comparison, "by CPU time")

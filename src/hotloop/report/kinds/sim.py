@@ -31,7 +31,7 @@ from hotloop.report.facts import (
     title,
     work_line,
 )
-from hotloop.report.kinds.findings import resources
+from hotloop.report.kinds.times import resources
 from hotloop.report.section import (
     Facts,
     Note,

@@ -1,12 +1,12 @@
-"""Sweeps: how cost grows along an axis, plotted in characters, and suites of many items."""
+"""Sweeps: how cost grows along an axis; searches for settings; and suites of many items."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from math import log10
-from statistics import median
+from statistics import fmean, median
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Ran, Record, SuiteRan
+from hotloop.core.record import ENV_STEPS_PER_S, RUNS_PER_S, Ran, Record, SuiteRan
 from hotloop.core.record.experiments import (
     AGENT_SPEED,
     ELSE,
@@ -17,27 +17,33 @@ from hotloop.core.record.experiments import (
     THREADS,
     TIMED_NS,
     Growth,
-    Point,
+    Learning,
+    LearningCheck,
     Sweep,
+    Tried,
+    Tuning,
 )
 from hotloop.judge.sweep import Line, lines_of, phases_of, share
-from hotloop.report.charts import Curve, Panel
+from hotloop.report.charts import Panel, PanelCurve
 from hotloop.report.facts import is_alone, origin, play_words
-from hotloop.report.kinds.compare import outcome_words, ratio_words
+from hotloop.report.kinds.compare import comparisons, outcome_words, ratio_words
 from hotloop.report.section import (
     Drawing,
     Heading,
     Lines,
     Note,
+    Picture,
     Section,
     Sections,
     Span,
+    Tone,
     Words,
     facts,
     number_columns,
     table,
     text_columns,
 )
+from hotloop.report.shapes import HeatMap, draw_heat
 from hotloop.report.units import SIZES, count, percent, plain_float, scaled, speed, speed_interval, took
 from hotloop.stats.fit import Fitted
 
@@ -80,7 +86,7 @@ def place(value: float, values: Sequence[float], cells: int) -> int:
 
 NAMES = {STEP_NS: "an env-step", RUN_NS: "a whole run", RSS: "memory"}
 
-MOST_PARTS = 2  # Named functions that have a column of the points' table; the laws have all of them
+MOST_PARTS = 2  # Named functions that have a column of a table; the laws have all of them
 
 LAWS: Mapping[str, str] = {
     "constant": "constant",
@@ -96,24 +102,25 @@ def scale(record: Record) -> Sections:
     """Return the points, the laws, what changes along the axes, and a plot of each."""
     swept = record.sweep
     assert swept is not None
-    told = answer_words(swept)
+    told = tuple(Span(each, strong=True) for each in answer_words(swept))
+    cells = f"{count(len(swept.points), 'place')}, {count(swept.repeats, 'repeat')} shuffled"
+    method = f"{cells}, {play_words(record)}; speeds are wall-clock time"
+    plots = list[Section]()
+    for line in lines_of(swept):
+        axis, others, _ = line
+        drawn = {name_of(metric): pairs for metric, pairs in costs(line).items()}
+        if drawn:
+            plots += (Heading(words=f"{axis}{where(others)}", apart=True), plot(drawn, axis, "ns"))
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        *((Lines(lines=tuple(Span(each, strong=True) for each in told)),) if told else ()),
+        *((Lines(lines=told),) if told else ()),
         points(swept, "env-steps/s" if is_alone(record) else "agent-steps/s"),
         *laws(swept),
         *changes(swept),
         *threads(swept),
-        *plots(swept),
-        facts(*origin(record), ("method", method(record))),
+        *plots,
+        facts(*origin(record), ("method", method)),
     )
-
-
-def method(record: Record) -> str:
-    """Return how often what was measured."""
-    assert record.sweep is not None
-    cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
-    return f"{cells}, {play_words(record)}; speeds are wall-clock time"
 
 
 def answer_words(swept: Sweep) -> list[str]:
@@ -148,48 +155,33 @@ def growth_words(growth: Growth) -> str:
 
 
 def points(swept: Sweep, unit: str = "agent-steps/s") -> Section:
-    """Return one row a place."""
-    phases = any(name.startswith(PHASE) for point in swept.points for name in point.values)
-    runs = any(RUN_NS in point.values for point in swept.points)
-    parts = named_parts(swept)
-    columns = (
-        *text_columns(*swept.axes, whole=True),
-        *number_columns("a run" if runs else "an env-step", unit, "memory"),
-        *number_columns(*(name.rpartition(".")[2] for name in parts)),
-        *(text_columns("most of it") if phases else ()),
-    )
-    return table(columns, [row(point, swept, parts, runs=runs) for point in swept.points])
-
-
-def named_parts(swept: Sweep) -> list[str]:
-    """Return the functions that the user named and that were called, the first few: they have columns."""
+    """Return one row a place; the first few functions that the user named and that ran have columns."""
+    is_phased = any(name.startswith(PHASE) for point in swept.points for name in point.values)
+    whole = RUN_NS if any(RUN_NS in point.values for point in swept.points) else STEP_NS
     timed = (point.values for point in swept.points if TIMED_NS in point.values)
     names = dict.fromkeys(name for values in timed for name in values if name.startswith(PHASE))
-    return [name for name in names if name != f"{PHASE}{ELSE}"][:MOST_PARTS]
-
-
-def row(point: Point, swept: Sweep, parts: Sequence[str], *, runs: bool) -> tuple[Words, ...]:
-    cost, pace, memory = (
-        median(point.values[name]) if point.values.get(name) else None
-        for name in (RUN_NS if runs else STEP_NS, AGENT_SPEED, RSS)
+    parts = [name for name in names if name != f"{PHASE}{ELSE}"][:MOST_PARTS]
+    columns = (
+        *text_columns(*swept.axes, whole=True),
+        *number_columns("a run" if whole == RUN_NS else "an env-step", unit, "memory"),
+        *number_columns(*(name.rpartition(".")[2] for name in parts)),
+        *(text_columns("most of it") if is_phased else ()),
     )
-    return (
-        *(point.at[axis] for axis in swept.axes),
-        Span(took(cost), strong=True) if cost else "",
-        speed(pace) if pace else "",
-        scaled(memory, SIZES) if memory else "",
-        *(took(median(point.values[name])) if point.values.get(name) else "" for name in parts),
-        largest(point),
-    )
-
-
-def largest(point: Point) -> str:
-    """Return the phase that takes most, and its share."""
-    names = [name for name in point.values if name.startswith(PHASE)]
-    if not names:
-        return ""
-    most = max(names, key=lambda name: share(point, name))
-    return f"{most.removeprefix(PHASE)} {percent(share(point, most))}"
+    rows = list[tuple[Words, ...]]()
+    for point in swept.points:
+        known = {name: median(values) for name, values in point.values.items() if values}
+        cost, pace, memory = (known.get(name) for name in (whole, AGENT_SPEED, RSS))
+        phases = [name for name in point.values if name.startswith(PHASE)]
+        most = max(phases, key=lambda name: share(point, name), default="")
+        cells: tuple[Words, ...] = (
+            Span(took(cost), strong=True) if cost else "",
+            speed(pace) if pace else "",
+            scaled(memory, SIZES) if memory else "",
+            *(took(known[name]) if name in known else "" for name in parts),
+            f"{most.removeprefix(PHASE)} {percent(share(point, most))}" if most else "",
+        )
+        rows.append((*(point.at[axis] for axis in swept.axes), *cells))
+    return table(columns, rows)
 
 
 def laws(swept: Sweep) -> Iterator[Section]:
@@ -226,7 +218,13 @@ def changes(swept: Sweep) -> Iterator[Section]:
         f"(between {each.low:g} and {each.high:g}){where(each.at)}"
         for each in swept.crossings
     ]
-    told += [share_words(*line) for line in lines_of(swept) if phases_of(line[2])]
+    for axis, others, line in lines_of(swept):
+        first, last = line[min(line)], line[max(line)]
+        most = max(phases_of(line), key=lambda name: share(last, name), default=None)
+        if most is not None:  # how the largest phase's share of all moves from the least size to the greatest
+            ends = f"{percent(share(first, most))} at {axis}={min(line):g} to {percent(share(last, most))}"
+            of = "of the step" if TIMED_NS in last.values else "of all phases"
+            told.append(f"{name_of(most)}: from {ends} {of} at {max(line):g}{where(others)}")
     told += [
         f"the knee: from {each.axis}={each.size:g} on the speed is within 10% of its best{where(each.at)}"
         for each in swept.knees
@@ -235,17 +233,12 @@ def changes(swept: Sweep) -> Iterator[Section]:
         yield Lines(lines=tuple(told))
 
 
-def share_words(axis: str, others: dict[str, str], line: Mapping[float, Point]) -> str:
-    """Return how the largest phase's share of all phases moves from the least size to the greatest."""
-    first, last = line[min(line)], line[max(line)]
-    most = max(phases_of(line), key=lambda name: share(last, name))
-    ends = f"{percent(share(first, most))} at {axis}={min(line):g} to {percent(share(last, most))}"
-    of = "of the step" if TIMED_NS in last.values else "of all phases"
-    return f"{most.removeprefix(PHASE)}: from {ends} {of} at {max(line):g}{where(others)}"
-
-
 def where(at: Mapping[str, str]) -> str:
-    return f" at {' '.join(f'{axis}={value}' for axis, value in at.items())}" if at else ""
+    return f" at {settings_words(at)}" if at else ""
+
+
+def settings_words(at: Mapping[str, str]) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in at.items())
 
 
 def threads(swept: Sweep) -> Iterator[Section]:
@@ -269,18 +262,8 @@ def threads(swept: Sweep) -> Iterator[Section]:
     yield table((*columns, *text_columns("bound by")), rows)
 
 
-def plots(swept: Sweep) -> Iterator[Section]:
-    """Yield a plot of every line: the step, and the phases that are worth a law."""
-    for line in lines_of(swept):
-        axis, others, _ = line
-        drawn = {name_of(metric): pairs for metric, pairs in costs(line).items()}
-        if drawn:
-            yield Heading(words=f"{axis}{where(others)}", apart=True)
-            yield plot(drawn, axis, "ns")
-
-
 def costs(line: Line) -> Series:
-    """Return the medians of the step or the run, and of the phases, by size."""
+    """Return the medians of the step or the run, and of the phases that are worth a law, by size."""
     _, _, places = line
     whole = RUN_NS if any(RUN_NS in point.values for point in places.values()) else STEP_NS
     names = [whole] if whole == RUN_NS else [whole, *phases_of(places)]
@@ -296,25 +279,174 @@ def costs(line: Line) -> Series:
 
 def panels(record: Record) -> tuple[Panel, ...]:
     """Return the same for pictures, with the laws as lines."""
-    swept = record.sweep
+    swept, drawn = record.sweep, list[Panel]()
     assert swept is not None
-    return tuple(panel(swept, line) for line in lines_of(swept) if any(costs(line).values()))
+    for line in lines_of(swept):
+        axis, others, _ = line
+        found = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
+        curves = list[PanelCurve]()
+        for metric, pairs in costs(line).items():
+            growth, name, law = found.get(metric), name_of(metric), None
+            if growth is not None:
+                name += f": {law_words(growth)}"
+                fitted = Fitted(**{each.name: getattr(growth, each.name) for each in fields(Fitted)})
+                law = None if growth.law == "unknown" else fitted.at
+            if pairs:
+                curves.append(PanelCurve(name=name, points=tuple(pairs), law=law))
+        if curves:
+            drawn.append(Panel(title=f"ns, {axis}{where(others)}", across=axis, curves=tuple(curves)))
+    return tuple(drawn)
 
 
-def panel(swept: Sweep, line: Line) -> Panel:
-    axis, others, _ = line
-    found = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
-    curves = list[Curve]()
-    for metric, pairs in costs(line).items():
-        growth, name = found.get(metric), name_of(metric)
-        law = None
-        if growth is not None:
-            name += f": {law_words(growth)}"
-            fitted = Fitted(**{each.name: getattr(growth, each.name) for each in fields(Fitted)})
-            law = None if growth.law == "unknown" else fitted.at
-        if pairs:
-            curves.append(Curve(name=name, points=tuple(pairs), law=law))
-    return Panel(title=f"ns, {axis}{where(others)}", across=axis, curves=tuple(curves))
+SHADES = " ░▒▓█"
+
+APART = 2  # Axes that have columns of their own
+TONES: Mapping[Learning, Tone] = {"worse": "bad", "cannot tell": "warn"}
+
+JOIN = " / "  # Between the values of axes that share one
+
+
+def tune(record: Record) -> Sections:
+    """Return the table, the map, the confirmation, what is learnt, and the line."""
+    found = record.tuning
+    assert found is not None
+    unit, answers = unit_of(record), list[Section]()
+    for compared in record.comparisons:  # the winner, and how many times as fast it was in turns
+        faster = f", {ratio_words(compared.ratio)} times as fast as the present settings"
+        if compared.ratio is None:
+            faster = " if it is faster than the present settings"
+        tone: Tone = "good" if compared.outcome == "faster" and not found.kept else "warn"
+        winner = Span(settings_words(found.winner), strong=True)
+        answers.append(Note(words=(winner, ": ", Span(compared.outcome, tone), faster)))
+    skipped = tuple(Span(f"skipped {settings_words(each.at)}: {each.why}", "dim") for each in found.skipped)
+    return (
+        Heading(words=Span(record.target.words, strong=True)),
+        *answers,
+        *combinations(found, unit),
+        *heat(found, unit),
+        *comparisons(record.comparisons),
+        facts(*tuning_facts(record, found), *origin(record)),
+        *((Lines(lines=skipped),) if skipped else ()),
+    )
+
+
+def unit_of(record: Record) -> str:
+    """Return what combinations are judged by: env-steps, or what a program prints or how often it runs."""
+    judged = record.method.headline
+    return {ENV_STEPS_PER_S: "env-steps/s", RUNS_PER_S: "runs/s"}.get(judged, judged)
+
+
+def combinations(found: Tuning, unit: str) -> Iterator[Section]:
+    """Yield one row a combination, the fastest first; axes that do not fit share a column."""
+    is_apart = len(found.axes) <= APART
+    if not is_apart:
+        yield Note(words=f"settings: {JOIN.join(found.axes)}")
+    # The functions that the user named, the first few, have columns.
+    parts = [*dict.fromkeys(name for each in found.tried for name in each.parts if name != ELSE)][:MOST_PARTS]
+    columns = (
+        *text_columns(*(found.axes if is_apart else ("settings",)), whole=True),
+        *number_columns(unit, "95% interval", "memory", "latency", *parts, "rungs"),
+        *text_columns(""),
+    )
+    rows = list[tuple[Words, ...]]()
+    for each in sorted(found.tried, key=lambda each: (-each.rungs, -each.median)):
+        won, values = each.at == found.winner, [each.at[axis] for axis in found.axes]
+        around = (each.low, each.high) if each.low is not None and each.high is not None else None
+        marks = [*(["winner"] if won else []), *(["Pareto"] if each.best else [])]
+        rows.append(
+            (
+                *(values if is_apart else (JOIN.join(values),)),
+                Span(speed(each.median), strong=won),
+                speed_interval(around),
+                scaled(each.rss_bytes, SIZES),
+                took(each.latency_ns),
+                *(took(each.parts[name]) if name in each.parts else "" for name in parts),
+                str(each.rungs),
+                ", ".join(marks),
+            )
+        )
+    yield table(columns, rows)
+
+
+def heat(found: Tuning, unit: str) -> Iterator[Section]:
+    """Yield the best speed of every pair of values of the first two axes, the darker the faster."""
+    if len(found.axes) < 2 or not found.tried:
+        return
+    (down, rows), (across, columns), *_ = found.axes.items()
+    values: dict[tuple[str, str], float] = {}
+    for each in found.tried:
+        pair = each.at[down], each.at[across]
+        values[pair] = max(each.median, values.get(pair, each.median))
+    drawn = HeatMap(
+        down=down,
+        rows=tuple(rows),
+        across=across,
+        columns=tuple(columns),
+        values=values,
+        best=(found.winner[down], found.winner[across]),
+    )
+    # The map in letters, for formats without pictures.
+    best, cells = max(values.values()), dict[tuple[str, str], str]()
+    for pair, value in values.items():
+        cells[pair] = f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
+    heads = (*text_columns(down, whole=True), *number_columns(*drawn.columns))
+    shaded = table(heads, [(row, *(cells.get((row, column), "") for column in columns)) for row in rows])
+    yield Heading(words=f"{unit}, {down} down, {across} across; the darker, the faster", apart=True)
+    yield Picture(svg=draw_heat(drawn), instead=(shaded,))
+
+
+def tuning_facts(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
+    """Yield what to use, what it may be relied on for, and whether it still learns."""
+    yield "winner", f"{settings_words(found.winner)}, by the lower end of its interval"
+    if found.kept:
+        why = "the winner learns less" if found.learnt else "in turns the winner was slower"
+        yield "result", Span(f"the present settings stay: {why}", "warn")
+    elif not record.comparisons and not record.partial:
+        yield "result", "the winner is the present settings: there is nothing to confirm"
+    elif any(each.outcome == "cannot tell" for each in record.comparisons):
+        yield "result", Span("not confirmed: whether the winner is faster could not be told in turns", "warn")
+    yield "paste", Span(found.words, strong=True, code=True)
+    if found.floor is not None:
+        keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
+        yield "floor", f"{speed(found.floor)} {unit_of(record)} here{keeps}"
+    if found.learnt is not None:
+        yield "learning", learning(found.learnt)
+
+
+def learning(learnt: LearningCheck) -> Span:
+    """Say how much less the winner learns, and how much less would be no loss."""
+    change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
+    # A program trains for as long as it does.
+    after = f" of return after {learnt.env_steps:,} env-steps" if learnt.env_steps else ""
+    seeds = count(len(learnt.present), "seed")
+    gained = f" ({learnt.learned:.3g} beyond an untrained policy)" if learnt.untrained else ""
+    allowed = f"a loss up to {learnt.margin:.3g}, {learnt.band:.0%} of what they learn{gained}, is none"
+    if learnt.learned <= 0:
+        allowed = "in so few the present settings learn nothing that could be lost: give more --learn-steps"
+    words = f"{change} to the present settings' {fmean(learnt.present):.3g}{after}, {seeds}; {allowed}"
+    tone = TONES.get(learnt.outcome, "plain")
+    return Span(f"{learnt.outcome}: {words}", tone, strong=tone == "bad")
+
+
+def tuning_panels(record: Record) -> tuple[Panel, ...]:
+    """Return speed against memory and against latency; undominated candidates have a color of their own."""
+    found, unit, panels = record.tuning, unit_of(record), list[Panel]()
+    assert found is not None
+    of_what = "ns of a call or an update" if unit == "env-steps/s" else "ns of a run"
+    costs: dict[str, Callable[[Tried], float]] = {
+        "bytes": lambda each: each.rss_bytes,
+        of_what: lambda each: each.latency_ns,
+    }
+    for across, cost in costs.items():
+        curves = []
+        for best, name in ((True, "nobody beats"), (False, "the others")):
+            chosen = [each for each in found.tried if each.best is best and cost(each) > 0]
+            if chosen:
+                places = tuple(sorted((cost(each), each.median) for each in chosen))
+                curves.append(PanelCurve(name=name, points=places))
+        if curves:
+            panels.append(Panel(title=f"{unit} against {across}", across=across, curves=tuple(curves)))
+    return tuple(panels)
 
 
 MEANINGS = {
@@ -328,7 +460,16 @@ MEANINGS = {
 
 def suite(ran: SuiteRan) -> Sections:
     """Return the table of all items, then the failures and what is left to do."""
-    rows = [(item.target, item.do, result(item), verdict(item)) for item in ran.items]
+    rows, failures = list[tuple[Words, ...]](), list[Words]()
+    for item in ran.items:
+        failed = Span("failed", "bad", strong=True)
+        verdict: Words = failed
+        if item.record is None:
+            failures.append((failed, f"  {item.target} ({item.do}): {item.refused}"))
+        else:
+            meaning = MEANINGS.get(item.code, Span(f"exit {int(item.code)}", "bad"))
+            verdict = (meaning, " (kept)") if item.kept else meaning
+        rows.append((item.target, item.do, result(item), verdict))
     columns = (
         *text_columns("target", "do", whole=True),
         *text_columns("result"),
@@ -336,13 +477,8 @@ def suite(ran: SuiteRan) -> Sections:
     )
     left = ran.asked - len(ran.items)
     more = f", {left} left: go on with --resume" if left else ""
-    head = f"suite {ran.name}: {count(len(ran.items), 'item')}{more}"
-    failures = tuple(
-        (Span("failed", "bad", strong=True), f"  {item.target} ({item.do}): {item.refused}")
-        for item in ran.items
-        if item.record is None
-    )
-    return Note(words=head), table(columns, rows), *((Lines(lines=failures),) if failures else ())
+    head = Note(words=f"suite {ran.name}: {count(len(ran.items), 'item')}{more}")
+    return head, table(columns, rows), *((Lines(lines=tuple(failures)),) if failures else ())
 
 
 def result(item: Ran) -> Words:
@@ -376,11 +512,3 @@ def largest_part(record: Record) -> str:
         return "no phases"
     most = max(own, key=lambda path: own[path])
     return f"{most}{' itself' if most in whole else ''} {percent(own[most])}"
-
-
-def verdict(item: Ran) -> Words:
-    again = " (kept)" if item.kept else ""
-    if item.record is None:
-        return Span("failed", "bad", strong=True)
-    meaning = MEANINGS.get(item.code, Span(f"exit {int(item.code)}", "bad"))
-    return (meaning, again) if again else meaning

@@ -1,14 +1,32 @@
-"""Where time went: the tree of a loop, or the phases of a step, as every report draws them; both add up."""
+"""Where time went, as a tree of a loop or the phases of a step, and what probes found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hotloop.core.record import Record
-from hotloop.core.record.profile import OWN_STEP, PYTHON, STEP, WALL, read_times
+from hotloop.core.record import Record, Resources
+from hotloop.core.record.profile import OWN_STEP, PYTHON, STEP, WALL, Finding, read_times
+from hotloop.core.record.profile import Table as Found
 from hotloop.core.time_tree import HOW, LARGEST, REST, WHOLE, How, TimeTree, caption
-from hotloop.report.section import Branch, Note, Section, Span, Tree
-from hotloop.report.units import count, percent
+from hotloop.report.facts import Rows
+from hotloop.report.section import (
+    Branch,
+    Chapter,
+    Column,
+    Heading,
+    Kind,
+    Note,
+    Picture,
+    Section,
+    Sections,
+    Span,
+    Table,
+    Tree,
+    Words,
+    facts,
+    table,
+)
+from hotloop.report.units import SIZES, TIMES, count, percent, plain_float, scaled, sparkline
 
 FOLD_BELOW = 0.01  # Of the step; smaller phases share one line
 SELF = "self"  # What a row has beyond its children
@@ -201,3 +219,149 @@ def shifts(records: Sequence[Record]) -> str:
     moving = sorted(spans, key=lambda name: min(spans[name]) - max(spans[name]))[:MOST_MOVING]
     named = ", ".join(f"{name} {' → '.join(map(percent, spans[name]))}" for name in moving)
     return f"{' → '.join(record.target.name for record in records if record.phases)}: {named}"
+
+
+MOST_ROWS = 10  # Of a table where there is little room; lines of code are shown whole
+CODE_WIDTH = 72  # Characters of a line of code that are shown where there is little room
+MEMORY_WIDTH = 120  # Points of memory over time
+RESOURCES = "resources"  # The probe whose facts have a place of their own
+CODE = ("code", "function", "operator", "site")  # Columns whose cells are names or lines of a program
+# Units in a column's name, which its values are drawn by, and what is left of them in its heading.
+SHOWN = {"ns": "", "bytes": "", "share": "%"}
+
+Pictures = Mapping[str, str]  # Probe to an SVG of the stacks it saw
+
+
+def findings(found: Sequence[Finding]) -> Sections:
+    """Return one after another, each with its facts in a line and the beginnings of its tables."""
+    sections: list[Section] = []
+    for each in found:
+        if each.probe == RESOURCES:
+            continue
+        told = ", ".join(f"{name} {value}" for name, value in facts_of(each.facts).items())
+        sections.append(Heading(words=(Span(each.probe, strong=True), f"  {told}"), apart=True))
+        for part in each.tables:
+            if part.rows and is_code(part):
+                sections.append(Note(words=part.title))
+                sections.append(finding_table(part, [row for row in part.rows if row[1] is not None]))
+            elif part.rows:
+                sections.append(finding_table(part, part.rows[:MOST_ROWS], first=part.title))
+    return tuple(sections)
+
+
+def finding_chapters(record: Record, pictures: Pictures, most: int | None) -> Iterator[Chapter]:
+    """Yield all of it, one chapter a probe; `most` rows of tables that are not lines of code."""
+    for found in record.findings:
+        if found.probe == RESOURCES:
+            continue
+        files = listed([Span(f".{name}", code=True) for name in found.files])
+        sections: list[Section] = [facts(*facts_of(found.facts).items(), ("Files", files))]
+        if picture := pictures.get(found.probe):
+            sections.append(Picture(svg=picture))
+        for each in found.tables:
+            rows = each.rows if is_code(each) else each.rows[:most]
+            sections += (Heading(words=each.title), finding_table(each, rows))
+        yield Chapter(title=found.probe, sections=tuple(sections))
+
+
+def listed(spans: Sequence[Span]) -> Words:
+    """Return spans with commas between them."""
+    return tuple(part for span in spans for part in (", ", span))[1:]
+
+
+def keys(values: Mapping[str, object]) -> Words:
+    return listed([Span(f"{key}={value}", code=True) for key, value in values.items()])
+
+
+def is_code(found: Found) -> bool:
+    """Return whether it is the lines of a function, which are read in their order."""
+    return "code" in found.columns
+
+
+def finding_table(found: Found, rows: Sequence[tuple[Any, ...]], first: str | None = None) -> Table:
+    """Return rows as people read them; `first` is the title of the first column if it has another one."""
+    columns = []
+    for index, name in enumerate(found.columns):
+        number = is_number(name, found.rows, index)
+        kind: Kind = "code" if name in CODE else "number" if number else "text"
+        title = first if index == 0 else None
+        width = CODE_WIDTH if name == "code" and title is None else None
+        words = column_words(name) if title is None else title
+        columns.append(Column(name=words, kind=kind, whole=number or is_code(found), width=width))
+    cells = [tuple(value_words(*pair) for pair in zip(found.columns, row, strict=True)) for row in rows]
+    return table(columns, cells)
+
+
+def column_words(column: str) -> str:
+    """Return a column's name in words, without the unit that its cells show."""
+    words = column.split("_")
+    shown = [SHOWN.get(word, word) for word in words] if len(words) > 1 else words
+    return " ".join(filter(None, shown)).replace("env step", "env-step")
+
+
+def value_words(column: str, value: Any) -> str:
+    """Return one value, by its column's unit; nothing if there is none."""
+    words = column.split("_")
+    if value is None:
+        return ""
+    if isinstance(value, (str, bool)):
+        return str(value)
+    if "ns" in words:
+        return scaled(value, TIMES)
+    if "bytes" in words:
+        return scaled(value, SIZES)
+    if "share" in words:
+        return percent(value)
+    return f"{value:,}" if isinstance(value, int) else plain_float(value)
+
+
+def is_number(column: str, rows: tuple[tuple[Any, ...], ...], index: int) -> bool:
+    """Return whether a column is drawn flush right."""
+    return column != "line" and all(not isinstance(row[index], str) for row in rows)
+
+
+def facts_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the single values of a finding, in words."""
+    return {
+        column_words(name): value_words(name, value)
+        for name, value in found.items()
+        if value is not None and not isinstance(value, (dict, list, tuple))
+    }
+
+
+def resources(used: Resources, record: Record) -> Rows:
+    """Yield what a pass of its own used, children of the process among it."""
+    peak = used.rss_peak_bytes
+    yield "Peak memory", scaled(peak, SIZES) if peak is not None else "unknown"
+    if used.rss_mean_bytes is not None:
+        curve = sparkline([float(rss) for _, rss in used.rss_over_time], MEMORY_WIDTH)
+        yield "Mean memory", f"{scaled(used.rss_mean_bytes, SIZES)}  {curve}"
+    cores = record.machine.get("usable_cores") or record.machine["cores"]
+    cpu = used.cpu_share
+    yield "CPU", f"{percent(cpu)} of one core, of {cores}" if cpu is not None else "unknown"
+    yield "GPU", gpus(used) or "none"
+    for found in record.findings:
+        if found.probe != RESOURCES or not found.facts:
+            continue
+        for each in found.tables:
+            busy = ", ".join(percent(row[1]) for row in each.rows)
+            yield "Cores", f"{busy} busy, with whatever else ran on them"
+        read, written, threads = (
+            value_words(name, found.facts[name]) for name in ("read_bytes", "written_bytes", "threads")
+        )
+        yield "I/O", f"{read} read, {written} written"
+        yield "Threads", f"{threads} in {count(found.facts['processes'], 'process')}"
+
+
+def resource_chapters(record: Record) -> Iterator[Chapter]:
+    if record.resources:
+        rows = resources(record.resources, record)
+        yield Chapter(title="Resources", sections=(facts(*rows),), summary=True)
+
+
+def gpus(used: Resources) -> str:
+    """Return how busy each GPU was and its most memory; empty if not measured, or there is none."""
+    devices = (used.gpu or {}).get("devices", ())
+    return "; ".join(
+        f"{percent(each['busy_share'])} busy, {scaled(each['peak_bytes'], SIZES)}" for each in devices
+    )

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.report.page.overview import Plot, PlotCurve
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import Shelf, draw_shelf, record_files
-from hotloop.report.page.trend import Curve, Plot
 
 EVERY_S = 1.0  # Between two looks at the folders
 SEEN = "seen"  # The word of an address that says what a page was drawn of
@@ -269,8 +269,8 @@ def plots(found: Sequence[Window]) -> Iterator[tuple[str, Plot]]:
         )
 
 
-def curve(found: Sequence[Window], key: str, words: str) -> Curve:
-    return Curve(name=words, values=tuple(number(each.get(key)) for each in found))
+def curve(found: Sequence[Window], key: str, words: str) -> PlotCurve:
+    return PlotCurve(name=words, values=tuple(number(each.get(key)) for each in found))
 
 
 def number(value: Any) -> float | None:
