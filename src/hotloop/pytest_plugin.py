@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from hotloop.core.project import Budget
     from hotloop.core.record import Record
     from hotloop.core.record.experiments import BudgetResult, Estimate
 
@@ -120,12 +119,15 @@ class Bench:
     ) -> None:
         """Measure as often as the gate would, and fail, warn or pass as it says."""
         from hotloop.core.clock import utc_now
+        from hotloop.core.project import Budget
         from hotloop.judge.gate import estimate, hold, needs_another, settle
 
         if limit is None:
             self._results.append(row_of(self.name, metric, estimate(measure())))
             return
-        budget = budget_of(self.name, metric, limit, owner)
+        # As hotloop.toml would have it; a function's time is like that of a phase.
+        known, scale = (SPEED, 1.0) if metric == SPEED else ("phase:call", 1e9)
+        budget = Budget(name=self.name, target="", metric=known, limit=limit * scale, owner=owner)
         runs: list[BudgetResult] = []
         while not runs or needs_another(runs):
             runs.append(hold(budget, utc_now().date(), now=measure()))
@@ -157,15 +159,6 @@ def told_as(is_speed: bool) -> Callable[[float], str]:
     from hotloop.report.units import took
 
     return (lambda speed: f"{speed:,.0f} env-steps/s") if is_speed else took
-
-
-def budget_of(name: str, metric: str, limit: float, owner: str) -> "Budget":
-    """A budget as hotloop.toml would have it; a function's time is like that of a phase."""
-    from hotloop.core.project import Budget
-
-    known = SPEED if metric == SPEED else "phase:call"
-    scale = 1.0 if metric == SPEED else 1e9
-    return Budget(name=name, target="", metric=known, limit=limit * scale, owner=owner)
 
 
 def seconds_of(
@@ -234,13 +227,12 @@ def pytest_terminal_summary(
     rows = config.stash.get(RESULTS, [])
     if not rows:
         return
-    cells = [("test", "median", "95% interval", "limit", ""), *map(cells_of, rows)]
+    cells = [
+        ("test", "median", "95% interval", "limit", ""),
+        *((row.name, row.value, row.around, row.limit, row.standing) for row in rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     terminalreporter.write_sep("-", "hotloop_bench")
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         terminalreporter.write_line("  ".join(padded).rstrip())
-
-
-def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    return row.name, row.value, row.around, row.limit, row.standing

@@ -9,7 +9,7 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
-from hotloop.loops.sinks import open_sinks
+from hotloop.loops.run import open_sinks
 
 
 def loop(sinks: list[Any]) -> None:

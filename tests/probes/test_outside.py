@@ -13,9 +13,9 @@ from support.scenes import scene, turn
 
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import ProbeError
-from hotloop.probes import _outside as outside
 from hotloop.probes import pyspy, samples
-from hotloop.probes._outside import OutsideSampler
+from hotloop.probes import pyspy as outside
+from hotloop.probes.pyspy import OutsideSampler
 
 
 def shares(found: Finding) -> dict[str, float]:
@@ -101,7 +101,7 @@ def test_threads_that_wait_and_the_sampler_inside_are_left_out_of_a_program(tmp_
     process = ('process 12:"python x.py"', "", 0)
     seconds = {(process, main): 1.0, (process, side, main): 2.0, (process, main, inside): 3.0}
     outside.stacks.write(tmp_path / "x.json", "x", seconds)
-    assert outside.read_counts(tmp_path / "x.json", only_main=True) == {(main,): outside.RATE}
+    assert outside.read_counts(tmp_path / "x.json", only_main=True) == {(main,): outside.OUTSIDE_RATE}
     assert (side, main) in outside.read_counts(tmp_path / "x.json", only_main=False)
 
 

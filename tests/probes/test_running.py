@@ -8,8 +8,8 @@ import pytest
 
 from hotloop.core.record import stacks
 from hotloop.core.registry import ProbeError
-from hotloop.probes import _running
-from hotloop.probes._running import ThreadTime, describe, read_threads
+from hotloop.probes import samples
+from hotloop.probes.samples import ThreadTime, describe_threads, read_threads
 
 MAIN, WORK, WAIT = ("main", "/me/a.py", 3), ("work", "/me/a.py", 7), ("wait", "/me/a.py", 9)
 
@@ -26,9 +26,9 @@ while True: work()
 def test_a_thread_that_waits_is_idle_and_has_no_samples(tmp_path: Path) -> None:
     busy = ThreadTime(name="MainThread 1", share=0.5, seconds={(MAIN, WORK): 1.5, (MAIN,): 0.5})
     sleeper = ThreadTime(name="sleeper 2", share=0.0, seconds={(WAIT,): 0.2})
-    found = describe([sleeper, busy], 4.0, tmp_path)
+    found = describe_threads([sleeper, busy], 4.0, tmp_path)
     assert found.tables[0].rows == (("MainThread 1", 0.5, 0.5), ("sleeper 2", 0.0, 1.0))
-    assert found.facts["samples"] == 2 * _running.RATE
+    assert found.facts["samples"] == 2 * samples.OUTSIDE_RATE
     assert {row[0]: row[1] for row in found.tables[-1].rows} == {
         "work (me/a.py:7)": 0.75,
         "main (me/a.py:3)": 0.25,
@@ -37,7 +37,7 @@ def test_a_thread_that_waits_is_idle_and_has_no_samples(tmp_path: Path) -> None:
 
 
 def test_a_process_that_only_waits_has_its_threads_and_no_functions(tmp_path: Path) -> None:
-    found = describe([ThreadTime(name="MainThread 1", share=0.0, seconds={})], 4.0, tmp_path)
+    found = describe_threads([ThreadTime(name="MainThread 1", share=0.0, seconds={})], 4.0, tmp_path)
     assert [table.rows for table in found.tables] == [(("MainThread 1", 0.0, 1.0),)]
 
 
@@ -51,7 +51,7 @@ def test_a_running_process_is_attached_to_and_lives_on(tmp_path: Path) -> None:
         try:
             assert child.stdout is not None
             child.stdout.readline()
-            found = _running.attach(child.pid, tmp_path, 1)
+            found = samples.attach(child.pid, tmp_path, 1)
             assert child.poll() is None
         except ProbeError as error:
             pytest.skip(f"NOT TESTED: {error}")

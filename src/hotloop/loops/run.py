@@ -1,4 +1,4 @@
-"""hotloop.run: a run around a loop of one's own, with its tree, its record, its page and its trace."""
+"""hotloop.run: a run around a loop of one's own, its record, page and trace, and sinks for its numbers."""
 
 import os
 import re
@@ -12,14 +12,14 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import HotloopError
+from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.files import save
+from hotloop.core.machine import need
 from hotloop.core.record import Record
 from hotloop.core.time_tree import Trace, tree_text
 from hotloop.lab.loop.account import Timing
 from hotloop.lab.loop.run import Asked, DisabledRun, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
-from hotloop.loops.sinks import Sink, open_sinks
 from hotloop.report.files import TRACE, run_page, trace_files
 from hotloop.report.kinds.train import run_text
 
@@ -30,6 +30,85 @@ SWITCH = "HOTLOOP_RUN"  # The environment variable that switches every run off
 OFF = ("0", "off", "false", "no")
 
 Say = Callable[[str], None]
+
+
+PREFIX = "hotloop/"  # Before every name, so that they stand together
+
+
+class Sink(Protocol):
+    """Takes the numbers of a window."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TensorBoard:
+    """Scalars in a folder of TensorBoard's."""
+
+    def __init__(self, folder: Path) -> None:
+        need("tensorboard")
+        from hotloop.train.windows import open_board
+
+        self._board = open_board(folder, None)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        for name, value in values.items():
+            self._board.add_scalar(f"{PREFIX}{name}", value, step)
+        self._board.flush()
+
+    def close(self) -> None:
+        self._board.close()
+
+
+class Wandb:
+    """The run of Weights & Biases that is open; it keeps its own steps, ours are beside the numbers."""
+
+    def __init__(self) -> None:
+        self._run: Any = need("wandb").run
+        if self._run is None:
+            raise InputError("sink 'wandb' needs a run of W&B: call wandb.init before hotloop.run")
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        told = {f"{PREFIX}{name}": value for name, value in values.items()}
+        self._run.log({**told, f"{PREFIX}step": step})
+
+    def close(self) -> None:
+        """The run is its owner's to finish."""
+
+
+class Mlflow:
+    """The run of MLflow that is active."""
+
+    def __init__(self) -> None:
+        self._mlflow: Any = need("mlflow")
+        if self._mlflow.active_run() is None:
+            raise InputError("sink 'mlflow' needs a run of MLflow: call mlflow.start_run before hotloop.run")
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        # A metric is a file there, and cannot be the folder of another.
+        fitting = {re.sub(r"[^\w\-. ]", "_", name.replace("/", ".")): value for name, value in values.items()}
+        self._mlflow.log_metrics({f"{PREFIX}{name}": value for name, value in fitting.items()}, step=step)
+
+    def close(self) -> None:
+        """The run is its owner's to end."""
+
+
+def open_sinks(asked: Sequence[str | Sink], run: str) -> list[Sink]:
+    """Open sinks by name, or as they are; refuses what is not installed before anything is trained."""
+    known: dict[str, Callable[[], Sink]] = {
+        "tensorboard": lambda: TensorBoard(Path("runs") / re.sub(r"[^\w.-]+", "-", run)),
+        "wandb": Wandb,
+        "mlflow": Mlflow,
+    }
+    opened: list[Sink] = []
+    for each in [asked] if isinstance(asked, str) else asked:
+        if isinstance(each, str) and each not in known:
+            raise unknown(
+                "sink", each, known, f"there are {', '.join(known)}, and objects with log and close"
+            )
+        opened.append(known[each]() if isinstance(each, str) else each)
+    return opened
 
 
 class AnyRun(Protocol):
@@ -112,7 +191,14 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
         profiler=profiler,
         trace_path=free_path(folder, name) if folder and profiler is not None else None,
     )
-    return Run(asked, Keeper(name, folder, open_sinks(sinks, name), say or to_stderr))
+    return Run(
+        asked,
+        Keeper(name, folder, open_sinks(sinks, name), say or to_stderr),
+    )
+
+
+def to_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def free_path(folder: Path, name: str) -> Path:
@@ -138,10 +224,6 @@ def command() -> dict[str, str]:
     return {"command": shlex.join(["python", *words])}
 
 
-def to_stderr(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
 class Keeper:
     """Prints windows, passes them on to sinks, and writes what was found."""
 
@@ -149,11 +231,15 @@ class Keeper:
         self._name, self._folder, self._sinks, self._say = name, folder, list(sinks), say
 
     def window(self, window: LoopWindow) -> None:
-        self._say(window_text(window))
+        made = window.counted.counts
+        turns = max(made.get(UPDATES, 0), 1)
+        pace = f", {window.counted.per_s(STEPS):,.0f} steps/s" if made.get(STEPS) else ""
+        head = f"{window.name}: {window.updates:,} updates, {window.steps:,} steps{pace}"
+        self._say(f"{head}; an update of the last {turns}:\n{tree_text(window.times, turns)}")
         for sink in tuple(self._sinks):
             try:
                 sink.log(window.values(), window.steps or window.updates)
-            except Exception as error:  # noqa: BLE001 - somebody else's code must not end a training
+            except Exception as error:  # noqa: BLE001 - user code must not end a training
                 self._say(f"{type(sink).__name__} gets no more numbers: {type(error).__name__}: {error}")
                 self._sinks.remove(sink)
 
@@ -174,13 +260,3 @@ class Keeper:
     def close(self) -> None:
         for sink in self._sinks:
             sink.close()
-
-
-def window_text(window: LoopWindow) -> str:
-    """The tree of one update, under what was counted."""
-    counted, made = window.counted, window.counted.counts
-    turns = max(made.get(UPDATES, 0), 1)
-    pace = f", {counted.per_s(STEPS):,.0f} steps/s" if made.get(STEPS) else ""
-    so_far = f"{window.updates:,} updates, {window.steps:,} steps"
-    head = f"{window.name}: {so_far}{pace}; an update of the last {turns}:"
-    return f"{head}\n{tree_text(window.times, turns)}"

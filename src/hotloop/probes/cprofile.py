@@ -56,7 +56,8 @@ def of_files(files: Sequence[Path], folder: Path) -> Finding:
 def describe(found: pstats.Stats, folder: Path, facts: dict[str, Any]) -> Finding:
     """The functions by their own time, with the files that others open."""
     found.dump_stats(folder / "cprofile.pstats")
-    stats = measured(found)
+    every: Stats = found.stats  # type: ignore[attr-defined]
+    stats = {function: told for function, told in every.items() if function[2] != OFF}
     stacks.write(folder / "cprofile.speedscope.json", "cprofile", dict(tree(stats)))
     return Finding(
         probe="cprofile",
@@ -64,11 +65,6 @@ def describe(found: pstats.Stats, folder: Path, facts: dict[str, Any]) -> Findin
         tables=(Table(title="Functions by their own time", columns=COLUMNS, rows=rows(stats)),),
         files=("cprofile.pstats", "cprofile.speedscope.json"),
     )
-
-
-def measured(found: Any) -> Stats:
-    stats: Stats = found.stats
-    return {function: told for function, told in stats.items() if function[2] != OFF}
 
 
 def rows(stats: Stats) -> tuple[tuple[Any, ...], ...]:
@@ -96,7 +92,11 @@ def tree(stats: Stats) -> Iterator[tuple[Stack, float]]:
     for function, told in stats.items():
         for caller, shared in told[-1].items():
             below.setdefault(caller, []).append((function, shared[-1]))
-    roots = [(function, told[3]) for function, told in stats.items() if not known(told[4], stats)]
+    roots = [
+        (function, told[3])
+        for function, told in stats.items()
+        if not any(caller in stats for caller in told[4])
+    ]
     least = SMALLEST * sum(total for _, total in roots)
 
     def walk(chain: tuple[Function, ...], seconds: float) -> Iterator[tuple[Stack, float]]:
@@ -113,10 +113,6 @@ def tree(stats: Stats) -> Iterator[tuple[Stack, float]]:
 
     for function, total in roots:
         yield from walk((function,), total)
-
-
-def known(callers: dict[Function, Any], stats: Stats) -> bool:
-    return any(caller in stats for caller in callers)
 
 
 probe = Probe(

@@ -56,15 +56,16 @@ def instructions_of(log: str) -> int:
 
 def under_valgrind(command: Sequence[str], logs: Path) -> list[str]:
     """A command as valgrind runs it, at addresses that are the same each time where the kernel allows it."""
+    setarch = shutil.which("setarch")
+    if (
+        setarch is None
+        or subprocess.run([setarch, "-R", "true"], capture_output=True, check=False).returncode
+    ):
+        fixed = []
+    else:
+        fixed = [setarch, "-R"]
     callgrind = ["--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={logs}/%p"]
-    return [*_fixed_addresses(), require(), *callgrind, *command]
-
-
-def _fixed_addresses() -> list[str]:
-    tool = shutil.which("setarch")
-    if tool is None or subprocess.run([tool, "-R", "true"], capture_output=True, check=False).returncode:
-        return []
-    return [tool, "-R"]
+    return [*fixed, require(), *callgrind, *command]
 
 
 class Counter(Worker):

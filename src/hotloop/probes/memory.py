@@ -56,6 +56,8 @@ def look(scene: Scene) -> Finding:
     peak_bytes, peak = at_peak(scene.folder / FILE)
     low, middle, high = whole(held[few], held[LONGER * few], extra)
     steps = few * scene.env_steps
+    often = sorted(counted, key=lambda where: -counted[where])[:MOST_ROWS]
+    frequent = tuple((where, counted[where] / steps, allocated[where] / steps) for where in often)
     return Finding(
         probe="memory",
         facts={
@@ -69,7 +71,7 @@ def look(scene: Scene) -> Finding:
         },
         tables=(
             Table(title="What grows with every step, by site", columns=GROWTH, rows=growth),
-            Table(title="Allocations by site", columns=COUNTS, rows=frequent(counted, allocated, steps)),
+            Table(title="Allocations by site", columns=COUNTS, rows=frequent),
             Table(title="Held at the peak, by site", columns=PEAK, rows=largest(peak, peak_bytes)),
         ),
         files=(FILE,),
@@ -77,7 +79,7 @@ def look(scene: Scene) -> Finding:
 
 
 def tracked(path: Path, play: Callable[[], None], *, every: bool = False) -> None:
-    """Play under a tracker, and collect garbage before it ends: what is left is held by somebody."""
+    """Play under a tracker, and collect garbage before it ends: what is left is held by the program."""
     import memray
 
     gc.collect()
@@ -123,7 +125,7 @@ def held_after(scene: Scene, calls: int) -> Sites:
 
 
 def at_peak(path: Path) -> tuple[int, Sites]:
-    """The most that was held at once in the last window, and by whom."""
+    """The most that was held at once in the last window, and by which lines."""
     import memray
 
     with memray.FileReader(path) as reader:
@@ -172,22 +174,18 @@ def differences(shorter: Sequence[Sites], longer: Sequence[Sites], where: str, e
 
 def grown(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tuple[tuple[Any, ...], ...]:
     """Sites that grew in every pair of windows, of the three functions that grow most; the fastest first."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for where in {name for sites in longer for name in sites}:
         slopes = differences(shorter, longer, where, extra)
         interval = sign_interval(slopes)
         if interval and interval[0] > 0:
             rows.append((where, median(slopes), *interval))
-    return few_functions(sorted(rows, key=lambda row: -row[1]))[:MOST_ROWS]
-
-
-def few_functions(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], ...]:
-    """The rows of the functions that grow most, in their order."""
+    rows.sort(key=lambda row: -row[1])
     total: Counter[str] = Counter()
     for where, slope, *_ in rows:
         total[function_of(where)] += slope
     chosen = {name for name, _ in total.most_common(GROWING)}
-    return tuple(row for row in rows if function_of(row[0]) in chosen)
+    return tuple(row for row in rows if function_of(row[0]) in chosen)[:MOST_ROWS]
 
 
 def function_of(where: str) -> str:
@@ -202,11 +200,6 @@ def whole(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tupl
     interval = sign_interval(slopes)
     assert interval is not None, "there are pairs enough"
     return interval[0], median(slopes), interval[1]
-
-
-def frequent(counted: Sites, allocated: Sites, steps: int) -> tuple[tuple[Any, ...], ...]:
-    often = sorted(counted, key=lambda where: -counted[where])[:MOST_ROWS]
-    return tuple((where, counted[where] / steps, allocated[where] / steps) for where in often)
 
 
 def largest(held: Sites, peak_bytes: int) -> tuple[tuple[Any, ...], ...]:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
@@ -111,9 +112,8 @@ class Ready:
         """Of the threads of processes, by default of this one; None where the kernel does not say."""
         folders = [Path("/proc", str(pid), "task") for pid in pids or (os.getpid(),)]
         for task in (task for folder in folders for task in tasks_of(folder)):
-            waited = waited_of(task)
-            if waited is not None:
-                self._seen[task] = waited
+            with suppress(OSError, IndexError):  # a thread that has just ended
+                self._seen[task] = int((task / "schedstat").read_text().split()[1])
         return sum(self._seen.values()) if self._seen else None
 
 
@@ -122,14 +122,6 @@ def tasks_of(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:
         return []
-
-
-def waited_of(task: Path) -> int | None:
-    """The second number of what the scheduler keeps; None of a thread that has just ended."""
-    try:
-        return int((task / "schedstat").read_text().split()[1])
-    except (OSError, IndexError):
-        return None
 
 
 def ready_share(first: int | None, last: int | None, wall_ns: int) -> float | None:

@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -187,7 +187,9 @@ def bound(path: Path, most_bytes: int) -> None:
         return
     trace: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     about = [event for event in trace["traceEvents"] if "dur" not in event]
-    timed = sorted((event for event in trace["traceEvents"] if "dur" in event), key=starts)
+    timed = sorted(
+        (event for event in trace["traceEvents"] if "dur" in event), key=lambda event: float(event["ts"])
+    )
     trace["traceEvents"] = []
     room = most_bytes - len(json.dumps(trace)) - sum(len(json.dumps(event)) + 2 for event in about) - 64
     kept = []
@@ -199,10 +201,6 @@ def bound(path: Path, most_bytes: int) -> None:
     trace["traceEvents"] = [*about, *kept]
     trace["hotloop_left_out"] = len(timed) - len(kept)
     path.write_text(json.dumps(trace), encoding="utf-8")
-
-
-def starts(event: Mapping[str, Any]) -> float:
-    return float(event["ts"])
 
 
 def why_not() -> Obstacle | None:
@@ -224,7 +222,8 @@ def look(scene: Scene) -> Finding:
         ) from None
     finally:
         if not window.is_over:
-            abandon(window)
+            with suppress(SetupError):  # the loop broke off; what was caught till then is not asked for
+                window.close()
     return found_by(window, ACTIVE)
 
 
@@ -236,14 +235,6 @@ def found_by(window: Window, turns: int) -> Finding:
         tables=(Table(title="Operators of torch", columns=COLUMNS, rows=window.table[:MOST_ROWS]),),
         files=(window.path.name,),
     )
-
-
-def abandon(window: Window) -> None:
-    """Stop the profiler where the loop broke off; what was caught till then is not asked for."""
-    try:
-        window.close()
-    except SetupError:
-        return
 
 
 probe = Probe(

@@ -19,8 +19,8 @@ from hotloop.core.record import read
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile import probes as probes_lab
-from hotloop.probes import _running, pyspy
-from hotloop.probes._running import ThreadTime
+from hotloop.probes import pyspy, samples
+from hotloop.probes.samples import ThreadTime
 
 SHORT = ("num_envs=4", "agents=3", "--steps", "160")
 STEM = ".design/profile-20250102-0304"
@@ -57,9 +57,9 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def attach(pid: int, folder: Path, seconds: int) -> Finding:
         busy = ThreadTime(name="MainThread 1", share=1.0, seconds={STACK: float(seconds)})
-        return _running.describe([busy], seconds, folder)
+        return samples.describe_threads([busy], seconds, folder)
 
-    monkeypatch.setattr(_running, "attach", attach)
+    monkeypatch.setattr(samples, "attach", attach)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_running_process_gets_a_page_of_its_own(hotloop: Command) -> None:
     )
     assert "Env.step" in said.out
     record = read(Path(f"{STEM}.json"))
-    assert record.findings[0].facts["samples"] == 2 * _running.RATE
+    assert record.findings[0].facts["samples"] == 2 * samples.OUTSIDE_RATE
     assert "## Results" not in Path(f"{STEM}.md").read_text()
 
 
@@ -231,7 +231,7 @@ def test_a_process_that_may_not_be_looked_at_is_exit_70_with_the_remedy(
     def denied(*_: object) -> Finding:
         raise ProbeError("py-spy may not read the memory of another process here", pyspy.REMEDY)
 
-    monkeypatch.setattr(_running, "attach", denied)
+    monkeypatch.setattr(samples, "attach", denied)
     said = hotloop("profile", "--pid", str(os.getpid()))
     assert (said.code, said.out) == (ExitCode.FAULT, "")
     assert "ptrace_scope" in said.err
@@ -276,7 +276,7 @@ def test_top_needs_a_terminal_and_a_pid(hotloop: Command) -> None:
 def test_top_prints_one_second_as_json_without_a_terminal(hotloop: Command) -> None:
     said = hotloop("top", "--pid", str(os.getpid()), "--json")
     assert (said.code, said.err) == (ExitCode.FINE, "")
-    assert said.json["findings"][0]["facts"]["samples"] == _running.RATE
+    assert said.json["findings"][0]["facts"]["samples"] == samples.OUTSIDE_RATE
     assert not Path(".design").exists()
 
 

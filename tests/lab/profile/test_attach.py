@@ -8,7 +8,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.lab.profile.probes import attach, command_of, watch_process
-from hotloop.probes import _running, pyspy
+from hotloop.probes import pyspy, samples
 
 FOUND = Finding(probe="pyspy", facts={"samples": 3})
 
@@ -16,7 +16,7 @@ FOUND = Finding(probe="pyspy", facts={"samples": 3})
 def test_a_look_at_a_process_is_a_record_without_a_speed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_running, "attach", lambda pid, folder, seconds: FOUND)
+    monkeypatch.setattr(samples, "attach", lambda pid, folder, seconds: FOUND)
     record = attach(os.getpid(), tmp_path, 1)
     assert (record.kind, record.target.name) == ("profile", f"pid:{os.getpid()}")
     assert (record.values, record.findings, record.exit_code) == ({}, (FOUND,), 0)
@@ -30,7 +30,7 @@ def test_a_process_that_may_not_be_looked_at_is_a_fault_of_the_set_up(
     def denied(*_: object) -> Finding:
         raise ProbeError("py-spy may not", "ask root")
 
-    monkeypatch.setattr(_running, "attach", denied)
+    monkeypatch.setattr(samples, "attach", denied)
     monkeypatch.setattr(pyspy, "top", denied)
     with pytest.raises(SetupError, match="py-spy may not: ask root"):
         attach(os.getpid(), tmp_path, 1)

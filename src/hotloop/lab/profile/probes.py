@@ -235,13 +235,11 @@ def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) 
 
     InputError where there is no such process, SetupError where it may not be looked at.
     """
-    from hotloop.probes import _running
-
     check_process(pid)
     now, ran = utc_now(), code(None)
     command = command_of(pid)
     try:
-        found = picture(_running.attach(pid, folder, seconds))
+        found = picture(samples.attach(pid, folder, seconds))
     except ProbeError as error:
         raise SetupError(str(error)) from None
     name = f"pid:{pid}"

@@ -29,8 +29,7 @@ from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder
 from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
-from hotloop.probes._outside import RATE, OutsideSampler
-from hotloop.probes.pyspy import OURS
+from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler
 from hotloop.probes.resources import EVERY_S, Sample, describe, reader, used
 from hotloop.probes.samples import FEWEST, OUTSIDE, Seen
 from hotloop.probes.threads import BUSY_SHARE
@@ -205,7 +204,7 @@ class Spy:
         # As the program ends, Hotloop's code in it writes what it saw: that is not the program's time.
         counts = {each: count for each, count in self._counts.items() if not each[0][1].startswith(OURS)}
         for stack, count in counts.items():
-            ns[without_imports(stack)] += round(count * 1e9 / RATE)
+            ns[without_imports(stack)] += round(count * 1e9 / OUTSIDE_RATE)
         samples = sum(counts.values())
         if samples < FEWEST or self._covered < COVERED:
             return TOO_SHORT
