@@ -24,7 +24,10 @@ from hotloop.envs import native
 UNTESTED = {
     "git clone": "needs a network, and the address of the repository",
     "pip install": "needs a network; tests/tooling/test_packaging.py installs the package",
-    "hotloop profile grid/toy": "stands beside it, and is README's first command, which is run",
+    "hotloop bench my_env.py:make  ": "the file is the reader's; tests/docs/test_readme.py has one",
+    "hotloop profile my_env.py:make  ": "the file is the reader's; tests/docs/test_readme.py has one",
+    "hotloop validate my_env.py:fast": "the file is the reader's; tests/docs/test_readme.py has one",
+    "hotloop profile grid/toy": "stands beside one that is run",
     "./hotloop worlds": "sets up a fresh clone there; tests/tooling/test_setup.py does",
     "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
     "./hotloop bench grid/toy --instructions": "needs valgrind; tests/lab/test_instructions.py counts",
