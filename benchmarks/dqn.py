@@ -23,9 +23,9 @@ from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
 from hotloop.stats.intervals import mean_interval
 from hotloop.stats.ratio import ratio
-from hotloop.train.evaluation import Estimates, estimates
 from hotloop.train.settings import TrainSettings, usual_for
 from hotloop.train.trainer import Trainer
+from q_estimates import Estimates, estimates
 
 TARGET = "farm/dev"
 WORLD = {"perception": False}

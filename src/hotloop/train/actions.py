@@ -144,12 +144,6 @@ def log_probabilities(logits: Tensor, masks: Tensor | None) -> Tensor:
     return torch.log_softmax(allowed(logits, masks), dim=-1, dtype=torch.float32)
 
 
-def entropy(log_probs: Tensor) -> Tensor:
-    """The entropy of each policy; forbidden actions add nothing."""
-    weighed: Tensor = torch.linalg.vecdot(log_probs.exp(), log_probs)
-    return -weighed
-
-
 def read(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
     """The log-probability of each policy's action, and its entropy: all that a loss asks of a policy."""
     log_probs, entropies = Reading.apply(logits, actions)  # type: ignore[no-untyped-call]

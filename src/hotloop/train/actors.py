@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
@@ -22,6 +21,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.train.actions import Actions
+from hotloop.train.arithmetic import numbers
 from hotloop.train.imitation import Teacher
 from hotloop.train.networks import Student
 from hotloop.train.normalize import Moments, ObservationScale
@@ -154,10 +154,6 @@ class Actor:
         cuts = [(numbers(cut.steps), numbers(cut.rows), numbers(cut.observations)) for cut in kept.cuts]
         told = {"window": self.windows.close(), "counters": gained, "version": version}
         return {"arrays": arrays, "last": numbers(kept.last_values), "cuts": cuts, "fresh": fresh, **told}
-
-
-def numbers(tensor: Tensor | None) -> Any:
-    return None if tensor is None else tensor.numpy()
 
 
 def open_batch(target: Target) -> Batch:

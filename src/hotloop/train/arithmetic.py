@@ -121,7 +121,8 @@ class NativePasses:
         self._weights = [(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in self._parts]
         self._packed: tuple[int, ...] = ()
         """The versions of the weights that were taken last."""
-        self._pass = 0
+        self.last = 0
+        """The number of the last pass that can be gone back on."""
         sizes = [each.numel() for each in self.parameters]
         together = torch.split(torch.empty(sum(sizes)), sizes)
         self._gradients = [part.view_as(each) for part, each in zip(together, self.parameters, strict=True)]
@@ -159,13 +160,8 @@ class NativePasses:
             self._network.forward(
                 self._run, seen.numpy(), numbers(index), [each.numpy() for each in heads], keep
             )
-        self._pass += keep
+        self.last += keep
         return heads
-
-    @property
-    def last(self) -> int:
-        """The number of the last pass that can be gone back on."""
-        return self._pass
 
     def backward(
         self,

@@ -124,16 +124,11 @@ class Replay:
         going = ~(steps.ended | steps.cut)
         self.pending[steps.rows[going]] = places[going]
         if self.masks is None and steps.cut.any():
-            self.add_last(places[steps.cut], steps.last)
-
-    def add_last(self, cut: NDArray[np.int64], last: NDArray[Any]) -> None:
-        """Put in what was seen last by those that were cut off: nothing was done there.
-
-        If actions have masks, those of the last observations are not known, and such steps are never drawn.
-        """
-        places = self.take_places(len(cut))
-        self.observations[places] = last
-        self.link(cut, places)
+            # What was seen last by those that were cut off: nothing was done there. If actions have masks,
+            # those of the last observations are not known, and such steps are never drawn.
+            lasts = self.take_places(len(steps.last))
+            self.observations[lasts] = steps.last
+            self.link(places[steps.cut], lasts)
 
     def take_places(self, count: int) -> NDArray[np.int64]:
         """The next places of the ring, whose entries are no more."""

@@ -25,7 +25,7 @@ from hotloop.envs.spec import BatchSpec
 from hotloop.envs.tapes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
-from hotloop.train.actions import NUMBERED, actions_of
+from hotloop.train.actions import actions_of
 from hotloop.train.algorithm import Policy
 from hotloop.train.arithmetic import Kernels, find_kernels, use_threads
 from hotloop.train.networks import ByType, default_network, make_student
@@ -193,8 +193,8 @@ NOT_A_PLAYERS = ("num_envs", "seed")  # Of what a checkpoint is known by: a play
 
 
 @dataclass(slots=True, kw_only=True)
-class Trained:
-    """What an actor needs of a trainer, read from a checkpoint."""
+class LoadedPolicy:
+    """See `Policy`; read from a checkpoint."""
 
     network: nn.Module
     student: Any
@@ -218,10 +218,10 @@ def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> PolicyRunner:
                 "give the parameters that it was trained with, or train another"
             )
     use_threads(threads)
-    return PolicyRunner(trained(path, content, batch), batch, seed=seed, greedy=True)
+    return PolicyRunner(load_policy(path, content, batch), batch, seed=seed, greedy=True)
 
 
-def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
+def load_policy(path: Path, content: dict[str, Any], batch: Batch) -> LoadedPolicy:
     """Return the policy of a checkpoint, on the CPU."""
     known = {field.name for field in fields(TrainSettings)}
     given = {name: value for name, value in content["settings"].items() if name in known}
@@ -240,7 +240,7 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
         ) from None
     kernels = find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts)
     kernels.adopt(network, settings)
-    return Trained(
+    return LoadedPolicy(
         network=network.requires_grad_(False),
         student=make_student(network, settings),
         observation_scale=scale,
@@ -258,59 +258,3 @@ def check_network(path: Path, name: str) -> None:
             f"{path} would call {name!a}, which is not code of this project: look at it first, "
             f"then set {TRUSTED}={path} to run it all the same"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """The Q-value of the best action in every step of a living agent, and its return."""
-
-    estimated: NDArray[np.float64]
-    realised: NDArray[np.float64]  # Discounted, of the same policy from there on
-
-    @property
-    def overestimate(self) -> float:
-        return float((self.estimated - self.realised).mean())
-
-
-@torch.inference_mode()
-def estimates(policy: Policy, batch: Batch, *, gamma: float, steps: int, horizon: int) -> Estimates:
-    """Play the best actions for so many steps and the horizon beyond, after which rewards count no more.
-
-    The batch has been reset; its episodes must end by their own rules, since what a limit cuts off would
-    have brought more.
-    """
-    view = ObservationView(batch, by_type=isinstance(policy.network, ByType))
-    alive = alive_mask(batch)
-    shape = (steps + horizon, batch.spec.num_envs * batch.spec.agents)
-    every_mask = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(shape[1], -1)
-    expected, rewards = np.full(shape, np.nan), np.zeros(shape)
-    ends = np.zeros(shape, np.bool_)
-    acting = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
-    for step in range(shape[0]):
-        alive.begin(0)
-        rows = alive.indices()
-        obs = view.now(rows).to(policy.device)
-        if policy.observation_scale.active:
-            policy.observation_scale.write(view.columns(obs), view.columns(obs))
-        q = policy.student(obs, None, None)[0].cpu()
-        masks = None if every_mask is None else every_mask.index_select(0, rows)
-        chosen = NUMBERED.likeliest(q, masks)
-        expected[step, rows.numpy()] = q.gather(-1, chosen[:, None])[:, 0].numpy()
-        acting.reshape(-1)[rows.numpy()] = chosen.int().numpy()
-        batch.step(acting)
-        rewards[step] = batch.rewards.reshape(-1)
-        alive.end(0)
-        over = np.repeat(batch.terminals | batch.truncations, batch.spec.agents)
-        ends[step] = over | alive.changed(0).numpy()
-    found, there = realised(rewards, ends, gamma)[:steps], ~np.isnan(expected[:steps])
-    return Estimates(estimated=expected[:steps][there], realised=found[there])
-
-
-def realised(rewards: NDArray[np.float64], ends: NDArray[np.bool_], gamma: float) -> NDArray[np.float64]:
-    """Discounted returns [steps, rows] from each step to the end of its row's episode or life."""
-    returns = np.zeros_like(rewards)
-    after = np.zeros(rewards.shape[1])
-    for step in reversed(range(len(rewards))):
-        after = rewards[step] + gamma * np.where(ends[step], 0.0, after)
-        returns[step] = after
-    return returns

@@ -1,8 +1,7 @@
 """The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -367,9 +366,13 @@ def default_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSett
             torch.manual_seed(settings.seed)  # user code draws its weights itself
             return UserNetwork(settings.network, shape, spec)
         networks = [network_for(spec, shape, settings) for _ in range(count)]
-    with one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # several round otherwise, and the seed must decide alone
+    try:
         for network in networks:
             initialise(network, generator)
+    finally:
+        torch.set_num_threads(threads)
     return ByType(networks, spec.num_actions) if is_by_type(spec, settings) else networks[0]
 
 
@@ -399,17 +402,6 @@ def network_for(
         encoder, width = encoder_of(spec.layout.observation.kind, shape, settings)
     hidden, lstm, acts = settings.hidden, settings.lstm, spec.layout.acts
     return ActorCritic(encoder, width, spec.num_actions, hidden=hidden, lstm=lstm, acts=acts)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch work with one thread meanwhile: several round otherwise, and the seed must decide alone."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @torch.no_grad()
@@ -464,18 +456,16 @@ class SumOfEntries(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         keys, counts = ctx.saved_tensors
         rows = torch.arange(len(counts), device=keys.device).repeat_interleave(counts)
-        order = sorting(keys)
+        # NumPy sorts 16-bit numbers by their digits.
+        order = (
+            keys.argsort(stable=True)
+            if keys.is_cuda
+            else torch.from_numpy(keys.numpy().astype(np.uint16).argsort(kind="stable"))
+        )
         present, times = keys.index_select(0, order).unique_consecutive(return_counts=True)
         rows = rows.index_select(0, order)
         sums = embedding_bag(rows, gradients[0].contiguous(), times.cumsum(0) - times, mode="sum")
         return sums.new_zeros(ctx.shape).index_copy_(0, present, sums), None, None
-
-
-def sorting(keys: Tensor) -> Tensor:
-    """The order that sorts keys; NumPy sorts 16-bit numbers by their digits."""
-    if keys.is_cuda:
-        return keys.argsort(stable=True)
-    return torch.from_numpy(keys.numpy().astype(np.uint16).argsort(kind="stable"))
 
 
 Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
@@ -492,8 +482,12 @@ def forward_policy(
 
 
 def make_student(network: nn.Module, settings: TrainSettings) -> Student:
-    """What collecting and learning call."""
-    called: Any = compiled(network) if settings.compile else network
+    """Return what collecting and learning call: a network compiled, in mixed precision, or as it is."""
+    if settings.compile and not any(map(shutil.which, ("g++", "c++", "clang++"))):
+        raise MissingError(
+            "compile=true needs a C++ compiler, and none is found: install g++, or leave it out"
+        )
+    called: Any = torch.compile(network) if settings.compile else network
     if not settings.mixed_precision:
         return called  # type: ignore[no-any-return]
     try_bfloat16(settings.device)
@@ -507,14 +501,6 @@ def make_student(network: nn.Module, settings: TrainSettings) -> Student:
         return logits.float(), values.float(), kept
 
     return student
-
-
-def compiled(network: nn.Module) -> Any:
-    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
-        raise MissingError(
-            "compile=true needs a C++ compiler, and none is found: install g++, or leave it out"
-        )
-    return torch.compile(network)
 
 
 def try_bfloat16(device: str) -> None:

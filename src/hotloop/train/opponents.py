@@ -122,12 +122,9 @@ class Opponents(NoOpponents):
         self.opponent[over] = self.random.integers(len(self.names), size=len(over))
 
     def finish(self, rollout: "Rollout") -> None:
-        rollout.alive, rollout.turns = torch.from_numpy(self.mine), self.turns
-
-    @property
-    def turns(self) -> Tensor:
-        """1 if the same seat chooses next, -1 if it is the other's turn: [steps, envs]."""
-        return torch.from_numpy(np.where(self.seats[1:] == self.seats[:-1], np.float32(1), np.float32(-1)))
+        rollout.alive = torch.from_numpy(self.mine)
+        same_seat = self.seats[1:] == self.seats[:-1]
+        rollout.turns = torch.from_numpy(np.where(same_seat, np.float32(1), np.float32(-1)))
 
     def shares_won(self) -> dict[str, float]:
         shares = {

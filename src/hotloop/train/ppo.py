@@ -5,7 +5,7 @@ Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothi
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.train.actions import NUMBERED, Actions, actions_of, allowed
+from hotloop.train.actions import actions_of, allowed
 from hotloop.train.algorithm import DivergedError, Update, fit_threads, load_optimiser, set_learning_rate
 from hotloop.train.arithmetic import Kernels, Number, find_kernels, use_threads
 from hotloop.train.device.kernels import take_rows
@@ -25,7 +25,7 @@ from hotloop.train.networks import ActorCritic, Memory, Student, default_network
 from hotloop.train.normalize import ObservationScale, RewardScale, row_shape, scales_observations, scan
 from hotloop.train.opponents import find_opponents
 from hotloop.train.ranks import ALONE, STRIDE, Ranks
-from hotloop.train.rollout import Collector, Rollout
+from hotloop.train.rollout import Collector, Experience, Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
@@ -258,21 +258,13 @@ def gae(
     return scan(delta, gamma * gae_lambda * nextnonterminal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
-    """What is learned from: [samples, ...], or [steps, rows, ...] for a network with a memory."""
+@dataclass(slots=True, kw_only=True)
+class Samples(Experience):
+    """What is learned from; whole rows of steps for a network with a memory."""
 
-    observations: Tensor
-    actions: Tensor
-    log_probs: Tensor
     advantages: Tensor
     returns: Tensor
-    masks: Tensor | None = None
-    labels: Tensor | None = None
-    begins: Tensor | None = None
-    alive: Tensor | None = None  # Which samples are a living agent's; nothing is learned from the others
-    memory: Memory | None = None
-    acts: Actions = NUMBERED  # How actions are read from the outputs of a network
+    begins: Tensor | None = None  # None without a memory
 
     def take(self, indices: Tensor) -> "Samples":
         """Return some samples; for a network with a memory some rows, with all their steps."""
@@ -299,23 +291,19 @@ class Samples:
 
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Yield every array there is by name, but for the memory."""
-        for name in self.__slots__:
-            array = getattr(self, name)
-            if array is not None and name not in ("memory", "acts"):
-                yield name, array
+        for each in fields(self):
+            array = getattr(self, each.name)
+            if array is not None and each.name not in ("memory", "acts"):
+                yield each.name, array
 
 
 def samples_of(rollout: Rollout, advantages: Tensor) -> Samples:
-    """Return everything that a rollout has to teach."""
-    kept = ("observations", "actions", "log_probs", "masks", "labels", "alive")
-    arrays: dict[str, Any] = {name: getattr(rollout, name) for name in kept}
-    arrays |= {"advantages": advantages, "returns": advantages + rollout.values}
+    """Return everything that a rollout has to teach, flattened unless the network has a memory."""
+    experience: dict[str, Any] = {each.name: getattr(rollout, each.name) for each in fields(Experience)}
+    samples = Samples(**experience, advantages=advantages, returns=advantages + rollout.values)
     if rollout.memory is not None:
-        return Samples(**arrays, begins=rollout.begins, memory=rollout.memory, acts=rollout.acts)
-    flat: dict[str, Any] = {
-        name: None if array is None else array.flatten(0, 1) for name, array in arrays.items()
-    }
-    return Samples(**flat, acts=rollout.acts)
+        return replace(samples, begins=rollout.begins)
+    return replace(samples, **{name: array.flatten(0, 1) for name, array in samples.arrays()})  # type: ignore[arg-type]
 
 
 def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Sequence[Tensor]:

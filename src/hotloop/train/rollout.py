@@ -32,25 +32,31 @@ class TruncatedSteps:
 
 
 @dataclass(slots=True, kw_only=True)
-class Rollout:
-    """What one collection leaves, [steps, rows, ...]; the tensors are rewritten by the next."""
+class Experience:
+    """What agents saw and did, [steps, rows, ...], or [samples, ...] once it is flattened."""
 
     observations: Tensor
     actions: Tensor
     log_probs: Tensor  # Of the chosen actions
+    masks: Tensor | None = None
+    labels: Tensor | None = None  # The teacher's actions; None while it is off
+    # Whether the row held an agent when the step began, and the learner chose; None if all always do.
+    alive: Tensor | None = None
+    memory: Memory | None = None  # As it was before the first step
+    acts: Actions = NUMBERED  # How actions are read from the outputs of a network
+
+
+@dataclass(slots=True, kw_only=True)
+class Rollout(Experience):
+    """What one collection leaves; the tensors are rewritten by the next."""
+
     values: Tensor
     rewards: Tensor
     dones: Tensor  # 1 if the step ended its episode, however it ended
     begins: Tensor  # Whether the observation is the first of its episode, as far as a memory is concerned
     last_values: Tensor
-    masks: Tensor | None = None
-    labels: Tensor | None = None  # The teacher's actions; None while it is off
     greedy_actions: Tensor | None = None  # The policy's most likely actions; None without labels
-    memory: Memory | None = None  # As it was before the first step
     cuts: list[TruncatedSteps] = field(default_factory=list)
-    # Whether the row held an agent when the step began, and the learner chose; None if all always do.
-    alive: Tensor | None = None
-    acts: Actions = NUMBERED  # How actions are read from the outputs of a network
     # 1 if the next row is the same player's, -1 if it is the other's of two; None for one player.
     turns: Tensor | None = None
 

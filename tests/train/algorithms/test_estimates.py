@@ -1,14 +1,18 @@
 """What a Q-network expects, beside what comes: by hand."""
 
+import runpy
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hotloop
-from hotloop.train.evaluation import Estimates, estimates, realised
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "q_estimates.py"))
+Estimates, estimates, realised = (SCRIPT[name] for name in ("Estimates", "estimates", "realised"))
 
 
 def test_a_return_is_discounted_and_ends_with_its_life() -> None:
