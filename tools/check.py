@@ -1,6 +1,8 @@
 """Runs the checks of `./check`: one line a stage, the whole output of a stage only when it fails."""
 
+import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +17,11 @@ INTERRUPTED = 130
 
 CPP_FOLDERS = ("native", "src/hotloop/worlds")
 CPP_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
+NATIVE_STAGES = ("native", "asan", "tsan", "device")
+NATIVE_FOLDERS = ("native", "src/hotloop/worlds", "src/hotloop/include")
+NATIVE_FILES = ("CMakeLists.txt", "CMakePresets.json", "tools/device.py", "tools/check.py")
+PASSED = ROOT / "build" / "passed"  # Of each native stage: the fingerprint of what it last succeeded with
+
 SHELL_SCRIPTS = ("hotloop", "check", ".ci/run", "tools/setup.sh")
 
 Command = tuple[str, ...]
@@ -37,6 +44,21 @@ class Stage:
 def cpp_files() -> tuple[str, ...]:
     files = (path for folder in CPP_FOLDERS for path in (ROOT / folder).rglob("*"))
     return tuple(sorted(str(path.relative_to(ROOT)) for path in files if path.suffix in CPP_SUFFIXES))
+
+
+def native_fingerprint() -> str:
+    """Return a hash of everything that the native stages compile, and of what compiles it."""
+    found = hashlib.sha256()
+    paths = [path for folder in NATIVE_FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    paths += [ROOT / name for name in NATIVE_FILES]
+    for path in sorted(path for path in paths if path.suffix != ".pyc"):
+        found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    for name in ("CXX", "CXXFLAGS", "LDFLAGS"):
+        found.update(f"{name}={os.environ.get(name, '')}\n".encode())
+    for compiler in (os.environ.get("CXX", "c++"), "nvcc"):
+        if shutil.which(compiler):
+            found.update(run([compiler, "--version"], stdout=PIPE, stderr=STDOUT, check=False).stdout)
+    return found.hexdigest()
 
 
 def environment() -> dict[str, str]:
@@ -204,10 +226,29 @@ def run_stage(stage: Stage) -> bool:
     return succeeded
 
 
+def run_stages(stages: Sequence[Stage], *, skip: bool) -> list[str]:
+    """Run the stages and return the names of those that failed.
+
+    With `skip`, a native stage is left out if it succeeded here with the same sources, flags and compiler.
+    """
+    now, failed = native_fingerprint(), []
+    for stage in stages:
+        passed = PASSED / stage.name
+        if skip and stage.name in NATIVE_STAGES and passed.exists() and passed.read_text("utf-8") == now:
+            print(f"{stage.name:<8} ok      as in an earlier run of the same code", flush=True)
+        elif not run_stage(stage):
+            failed.append(stage.name)
+            passed.unlink(missing_ok=True)
+        elif stage.name in NATIVE_STAGES:
+            PASSED.mkdir(parents=True, exist_ok=True)
+            passed.write_text(now, "utf-8")
+    return failed
+
+
 def main(words: Sequence[str]) -> int:
     stages = choose(words)
     try:
-        failed = [stage.name for stage in stages if not run_stage(stage)]
+        failed = run_stages(stages, skip=words in ([], ["fast"]))
     except KeyboardInterrupt:
         print("\ncheck: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,35 @@ def test_a_stage_that_fails_prints_everything_and_the_rest_still_runs(
     assert "unreached" not in shown.out
     assert "types    ok" in shown.out
     assert shown.err == "check: lint failed\n"
+
+
+def test_a_native_stage_is_left_out_only_for_code_that_passed_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    counted = tmp_path / "runs"
+    use(monkeypatch, Stage(name="asan", commands=(script(f"open({str(counted)!r}, 'a').write('x')"),)))
+    monkeypatch.setattr(check, "PASSED", tmp_path / "passed")
+    monkeypatch.setattr(check, "native_fingerprint", lambda: "one")
+    assert [main([]), main([]), counted.read_text()] == [0, 0, "x"]
+    assert "as in an earlier run" in capsys.readouterr().out
+    assert [main(["asan"]), counted.read_text()] == [0, "xx"]
+    monkeypatch.setattr(check, "native_fingerprint", lambda: "another")
+    assert [main([]), counted.read_text()] == [0, "xxx"]
+    use(monkeypatch, Stage(name="asan", commands=(script("raise SystemExit(1)"),)))
+    assert [main(["asan"]), main([])] == [1, 1]
+
+
+def test_the_fingerprint_of_native_code_changes_with_every_file_and_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    for name in ("native/pool.h", "src/hotloop/worlds/one/one.h", *check.NATIVE_FILES):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a")
+    seen = {check.native_fingerprint()}
+    for name in ("native/pool.h", "src/hotloop/worlds/one/one.h", *check.NATIVE_FILES):
+        (tmp_path / name).write_text("b")
+        seen.add(check.native_fingerprint())
+    monkeypatch.setenv("CXX", "clang++")
+    seen.add(check.native_fingerprint())
+    assert len(seen) == 3 + len(check.NATIVE_FILES) + 1
