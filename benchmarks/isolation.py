@@ -31,7 +31,7 @@ from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.projects import Process
-from hotloop.lab.compare.compare import Asked, CompareState, run
+from hotloop.lab.compare.compare import CompareSettings, CompareState, run_instances
 from hotloop.lab.compare.contenders import RemoteSide, TargetContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.settle import PairedSamples
@@ -117,9 +117,9 @@ def watch(address: str) -> None:
 
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> PairedSamples:
     """Two of each take turns, as many of one as of the other: the mean of two is not as skewed as one."""
-    asked = Asked(plan=Plan(band=BAND, budget_ns=round(seconds * 1e9)))
+    asked = CompareSettings(plan=Plan(band=BAND, budget_ns=round(seconds * 1e9)))
     found = CompareState(unlike=())
-    run(a(TARGET), b(TARGET), TWO_EACH, asked, found, silent)
+    run_instances(a(TARGET), b(TARGET), TWO_EACH, asked, found, silent)
     assert not found.runs[0].apart, "one of them answers otherwise"
     return found.runs[0]
 

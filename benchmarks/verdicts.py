@@ -30,7 +30,7 @@ from hotloop.core import registry
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, rounds_of
 from hotloop.lab.measure.policy import RANDOM
@@ -229,7 +229,7 @@ def answer(question: Question, drag: int) -> Answer:
     """Compare a target with itself, the second side slowed down."""
     begin = perf_counter()
     a, b = (TargetContender(each) for each in (question.target, with_drag(question.target, drag)))
-    return told(question, drag, compare(a, b, Asked(plan=question.plan)), perf_counter() - begin)
+    return told(question, drag, compare(a, b, CompareSettings(plan=question.plan)), perf_counter() - begin)
 
 
 def told(question: Question, drag: int, record: Record, seconds: float) -> Answer:

@@ -9,7 +9,7 @@ from hotloop.core.machine import changed_sources, named_sources, read_sources, u
 from hotloop.core.target import Target
 from hotloop.judge.compare import changes_between
 from hotloop.lab.bench import Extras, bench
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 
@@ -32,7 +32,7 @@ def rewriter():
     return Env()
 """
 
-BRIEF = Asked(plan=Plan(budget_ns=100_000_000))
+BRIEF = CompareSettings(plan=Plan(budget_ns=100_000_000))
 
 ROUNDS = Rounds(count=6, iterations=10, warmup=10, box_iterations=False)
 

@@ -15,7 +15,7 @@ from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import apart, home_of, is_apart, parameters
 from hotloop.envs.subject import Subject
-from hotloop.lab.compare.contenders import RemoteSide, TargetContender, kept_apart
+from hotloop.lab.compare.contenders import RemoteSide, TargetContender, separate_projects
 from hotloop.lab.validate.equal import replay
 
 ENV = """
@@ -97,7 +97,7 @@ def test_a_side_is_timed_in_its_own_process_and_its_crash_is_one_error(
     targets: tuple[Target, Target],
 ) -> None:
     a, b = map(TargetContender, targets)
-    with kept_apart(a, b), closing(a.side("random")) as side:
+    with separate_projects(a, b), closing(a.side("random")) as side:
         assert isinstance(side, RemoteSide)
         assert side.grain == 1
         assert side.turn(50, 0).env_steps == 50

@@ -23,7 +23,7 @@ from hotloop.envs.open import open_target
 from hotloop.judge.compare import ComparisonInput, compare_stored, conclude, weigh
 from hotloop.judge.judge import judge
 from hotloop.lab.bench import bench
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Rounds, Warmup, orders
 from hotloop.lab.measure.record import describe_path
@@ -44,7 +44,7 @@ from hotloop.train.timing import Stream, choose_how, mark, span
 
 SHORT = Rounds(count=7, iterations=64, warmup=64)
 TOY = Target("grid/toy", {"num_envs": "8", "agents": "3"})
-BRIEF = Asked(plan=Plan(budget_ns=1_000_000_000))
+BRIEF = CompareSettings(plan=Plan(budget_ns=1_000_000_000))
 STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6, 4.0e6]
 EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
 FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
@@ -329,7 +329,7 @@ def test_rule_15_time_passes(monkeypatch):
 def test_rule_16_every_gate_has_a_self_test():
     """A planted slow-down turns each gate red, and a thing against itself stays green."""
     dragged = Target("grid/toy", {"num_envs": "8", "agents": "3", "drag": "20000"})
-    slow = compare(TargetContender(TOY), TargetContender(dragged), Asked(plan=Plan()))
+    slow = compare(TargetContender(TOY), TargetContender(dragged), CompareSettings(plan=Plan()))
     assert slow.exit_code == ExitCode.REGRESSION
     itself = compare(TargetContender(TOY), TargetContender(TOY), BRIEF)
     assert itself.exit_code in (ExitCode.FINE, ExitCode.CANNOT_TELL)

@@ -199,7 +199,7 @@ def compare(
     plan = Plan()
     plan = plan if seconds is None else replace(plan, budget_ns=round(seconds * 1e9))
     plan = plan if band is None else replace(plan, band=band)
-    asked = comparing.Asked(plan=plan, policy=player_of(policy), profile=profile, unlike=unlike)
+    asked = comparing.CompareSettings(plan=plan, policy=player_of(policy), profile=profile, unlike=unlike)
     sides = [TargetContender(target_of(each, {}, phases)) for each in (a, b)]
     return comparing.compare(sides[0], sides[1], asked)
 

@@ -23,7 +23,7 @@ from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import Say, resolve
-from hotloop.lab.compare.contenders import unlike_widths, unlikeness
+from hotloop.lab.compare.contenders import unlike_widths, workload_differences
 from hotloop.lab.compare.process import CommitContender, ProcessSide
 from hotloop.lab.gate.measure import Checkouts
 from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, warm_up
@@ -185,7 +185,11 @@ def unlike_words(one: CommitContender, newest: CommitContender) -> str:
     """Return in what the work of a commit differs from that of the newest; empty if in nothing."""
     agents = (one.spec.agents, newest.spec.agents)
     widths = [f"num_agents {agents[0]:,} against {agents[1]:,}"] if agents[0] != agents[1] else []
-    differs = [*unlikeness(one, newest, allowed=True), *filter(None, [unlike_widths(one, newest)]), *widths]
+    differs = [
+        *workload_differences(one, newest, allowed=True),
+        *filter(None, [unlike_widths(one, newest)]),
+        *widths,
+    ]
     return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
 
 

@@ -6,7 +6,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs.foreign.open import open_foreign
 from hotloop.envs.subject import Subject
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan
 
@@ -57,13 +57,15 @@ def test_an_env_is_still_an_env_and_a_class_still_refused() -> None:
 def test_two_functions_are_compared_by_what_they_return() -> None:
     plan = Plan(budget_ns=200_000_000)
     same = compare(
-        TargetContender(Target(f"{HERE}:query")), TargetContender(Target(f"{HERE}:quicker")), Asked(plan=plan)
+        TargetContender(Target(f"{HERE}:query")),
+        TargetContender(Target(f"{HERE}:quicker")),
+        CompareSettings(plan=plan),
     )
     assert same.validation is not None
     assert (same.validation.mismatches, same.comparisons[0].difference) == (0, None)
     other = compare(
         TargetContender(Target(f"{HERE}:query")),
         TargetContender(Target(f"{HERE}:wrong", {"n": "4"})),
-        Asked(plan=plan),
+        CompareSettings(plan=plan),
     )
     assert other.exit_code == 2

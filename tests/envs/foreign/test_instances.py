@@ -12,7 +12,7 @@ from hotloop.core.target import Target
 from hotloop.envs.callables import VARIABLE, Numbers, lent
 from hotloop.envs.open import open_target
 from hotloop.lab.bench import bench
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 
@@ -44,7 +44,7 @@ def test_profile_makes_two() -> None:
 
 def test_compare_makes_three() -> None:
     a, b = TargetContender(TARGET), TargetContender(TARGET)
-    record = compare(a, b, Asked(plan=Plan(budget_ns=50_000_000, fewest=6, band=100.0)))
+    record = compare(a, b, CompareSettings(plan=Plan(budget_ns=50_000_000, fewest=6, band=100.0)))
     assert record.comparisons[0].outcome != "faster"
     assert different() == 3
 

@@ -17,7 +17,7 @@ from hotloop.envs.foreign.inside import mask_in
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.policy import Actor, acting, load
@@ -120,7 +120,7 @@ def test_with_a_policy_not_one_random_action_is_played(policy: str, tmp_path: Pa
     records: list[Any] = [
         benching.bench(target, ROUNDS, policy=policy),
         profile(target, steps=40, policy=policy),
-        compare(TargetContender(target), TargetContender(target), Asked(plan=PLAN, policy=policy)),
+        compare(TargetContender(target), TargetContender(target), CompareSettings(plan=PLAN, policy=policy)),
     ]
     for record in records:
         assert not [each.text for each in record.notices if each.code == "interface"], record.kind

@@ -18,7 +18,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.target import Target
 from hotloop.envs.foreign.outputs import check_output
 from hotloop.envs.open import open_target
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan
 
@@ -264,7 +264,7 @@ def test_what_is_lazy_only_under_the_clock_is_refused(num_envs: int) -> None:
     a = TargetContender(Target(HERE, envs))
     b = TargetContender(Target(HERE, {"lazy": "info", "since": 520, **envs}))
     with pytest.raises(InputError, match=re.escape("seen")) as error:
-        compare(a, b, Asked(plan=Plan(budget_ns=2_000_000_000)))
+        compare(a, b, CompareSettings(plan=Plan(budget_ns=2_000_000_000)))
     assert error.value.exit_code == ExitCode.USAGE
 
 

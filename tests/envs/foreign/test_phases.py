@@ -24,7 +24,7 @@ from hotloop.envs.foreign.phases import phases_of
 from hotloop.envs.open import open_target
 from hotloop.judge.case import Case
 from hotloop.lab import bench as benching
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 from hotloop.lab.measure.sides import play
@@ -119,7 +119,7 @@ def test_phases_and_less_work_are_compared() -> None:
         for keys in ({"updates": 3, "slower": 1_000}, {"updates": 1, "slower": 2_000})
     )
     plan = Plan(budget_ns=50_000_000, fewest=6)
-    record = compare(a, b, Asked(plan=plan, profile=True, unlike=True))
+    record = compare(a, b, CompareSettings(plan=plan, profile=True, unlike=True))
     found = {each.phase: each.ratio.estimate for each in record.comparisons[0].phases}
     assert found["push"] == pytest.approx(0.5)
     assert record.comparisons[0].a.work.updates == 3 * record.comparisons[0].b.work.updates

@@ -11,12 +11,12 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.bench import Extras, bench
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
 
 PLACE = Path(fooling.__file__)
-BRIEF = Asked(plan=Plan(budget_ns=1_000_000_000, fewest=12))
+BRIEF = CompareSettings(plan=Plan(budget_ns=1_000_000_000, fewest=12))
 
 
 def calls_of_step() -> int:
@@ -29,7 +29,7 @@ def target(name: str) -> Target:
     return Target(f"{PLACE}:{name}")
 
 
-def compared(a: str, b: str, asked: Asked = BRIEF) -> Record:
+def compared(a: str, b: str, asked: CompareSettings = BRIEF) -> Record:
     return compare(TargetContender(target(a)), TargetContender(target(b)), asked)
 
 
@@ -44,7 +44,7 @@ def test_sides_that_do_the_same_do_equal_work_however_fast_they_are(keys):
 
 def test_a_planted_slow_down_is_found_and_nothing_is_not():
     """Five times the time of a step cannot be hidden, and a thing is never slower than itself."""
-    asked = Asked(plan=Plan(budget_ns=1_500_000_000, fewest=12))
+    asked = CompareSettings(plan=Plan(budget_ns=1_500_000_000, fewest=12))
     clean, dragged = Target("grid/arena"), Target("grid/arena", {"drag": "40000"})
     found = compare(TargetContender(clean), TargetContender(dragged), asked)
     assert found.comparisons[0].outcome == "slower"
@@ -55,7 +55,7 @@ def test_a_planted_slow_down_is_found_and_nothing_is_not():
 
 def test_an_env_that_no_reset_brings_back_is_compared_as_it_was_made():
     """Sides that were replayed before do not show what one shows that was just made."""
-    record = compared("moves_on", "moves_on", Asked(plan=Plan(budget_ns=300_000_000, fewest=6)))
+    record = compared("moves_on", "moves_on", CompareSettings(plan=Plan(budget_ns=300_000_000, fewest=6)))
     comparison = record.comparisons[0]
     assert comparison.difference is None
     assert comparison.outcome in ("same", "cannot tell")
@@ -100,7 +100,7 @@ def test_what_is_not_decided_by_its_seed_is_found_as_such():
 def test_what_is_never_the_same_twice_can_be_left_out_and_is_said():
     def seen(ignore):
         sides = (TargetContender(target("stamped"), ignore) for _ in "ab")
-        return compare(*sides, Asked(plan=Plan(budget_ns=300_000_000, fewest=6), ignore=ignore))
+        return compare(*sides, CompareSettings(plan=Plan(budget_ns=300_000_000, fewest=6)))
 
     assert "infos.when" in seen(()).comparisons[0].why
     record = seen(("infos.when",))
@@ -136,7 +136,7 @@ def test_a_bench_tells_of_work_that_goes_on_too():
 def test_a_slow_env_gets_the_six_rounds_that_an_interval_needs_whatever_the_budget_is():
     """A step takes twice the budget: one each in the replay, three in the warm-up, three a round."""
     begun = calls_of_step()
-    record = compared("slow", "slow", Asked(plan=Plan(budget_ns=100_000_000), equal_steps=1))
+    record = compared("slow", "slow", CompareSettings(plan=Plan(budget_ns=100_000_000), equal_steps=1))
     assert record.method.rounds == 6
     assert record.comparisons[0].ratio is not None
     assert 23 <= calls_of_step() - begun <= 26

@@ -4,13 +4,13 @@ from support.sides import DIFFERS, FakeContender, steady
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record import Record
 from hotloop.core.turn_clock import Turn
-from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instance_count
+from hotloop.lab.compare.compare import MOST_INSTANCES, CompareSettings, compare, instance_count
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.loop import Length, Plan, Warmup, warm_up
 
-SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
-BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
-UNSETTLED = Asked(plan=Plan(fewest=30, budget_ns=500_000_000))
+SHORT = CompareSettings(plan=Plan(fewest=10_000, budget_ns=50_000_000))
+BRIEF = CompareSettings(plan=Plan(fewest=30, budget_ns=10_000_000_000))
+UNSETTLED = CompareSettings(plan=Plan(fewest=30, budget_ns=500_000_000))
 """For what is never settled, and takes all of the time there is."""
 
 
@@ -19,7 +19,7 @@ def no_warm_up(monkeypatch):
     monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Warmup(Length(10_000)))
 
 
-def result(a: FakeContender, b: FakeContender, asked: Asked = BRIEF) -> Record:
+def result(a: FakeContender, b: FakeContender, asked: CompareSettings = BRIEF) -> Record:
     return compare(a, b, asked)
 
 
@@ -231,7 +231,7 @@ def test_a_mismatch_of_a_shadow_encoder_is_a_mismatch_here_too():
 def test_unlike_sides_are_compared_when_asked_and_the_record_says_so():
     a = FakeContender("a", steady(100), agrees=DIFFERS, work={"tokens": 24.0})
     b = FakeContender("b", steady(50), work={"tokens": 16.0})
-    record = result(a, b, Asked(plan=BRIEF.plan, unlike=True))
+    record = result(a, b, CompareSettings(plan=BRIEF.plan, unlike=True))
     assert record.comparisons[0].outcome == "faster"
     assert record.comparisons[0].unlike == ("a against b",)
     assert record.validation is None

@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.lab.compare.contenders import TargetContender, unlikeness
+from hotloop.lab.compare.contenders import TargetContender, workload_differences
 
 USER = """
 import hotloop
@@ -22,7 +22,7 @@ def test_a_contender_is_called_by_its_target_and_its_keys():
 
 def test_variants_are_what_comparisons_are_for():
     a, b = contender("grid/toy"), contender("grid/toy", encoder="original", threads="2")
-    assert unlikeness(a, b, allowed=False) == ()
+    assert workload_differences(a, b, allowed=False) == ()
 
 
 @pytest.mark.parametrize(
@@ -31,19 +31,19 @@ def test_variants_are_what_comparisons_are_for():
 def test_different_workloads_are_refused_by_name_unless_allowed(given, named):
     a, b = contender("grid/toy"), contender("grid/toy", **given)
     with pytest.raises(InputError, match=rf"different workloads \({named}\).*--unlike"):
-        unlikeness(a, b, allowed=False)
-    assert unlikeness(a, b, allowed=True) == (named,)
+        workload_differences(a, b, allowed=False)
+    assert workload_differences(a, b, allowed=True) == (named,)
 
 
 def test_two_presets_are_unlike():
     with pytest.raises(InputError, match="target grid/toy against grid/arena"):
-        unlikeness(contender("grid/toy"), contender("grid/arena"), allowed=False)
+        workload_differences(contender("grid/toy"), contender("grid/arena"), allowed=False)
 
 
 def test_somebody_elses_callable_is_like_what_it_answers_like(tmp_path):
     (tmp_path / "user.py").write_text(USER)
     other = TargetContender(Target(f"{tmp_path}/user.py:toy", {}))
-    assert unlikeness(contender("grid/toy"), other, allowed=False) == ()
+    assert workload_differences(contender("grid/toy"), other, allowed=False) == ()
     assert contender("grid/toy").agreement(other).difference is None
     assert other.spec.described.world is None
 

@@ -10,7 +10,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import env_by_env
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.validate import equal
@@ -35,8 +35,8 @@ def contender(words: str, ignore: tuple[str, ...] = ()) -> TargetContender:
     return TargetContender(Target(name, dict(pair.split("=") for pair in pairs)), ignore)
 
 
-def compared(a: str, b: str, asked: Asked | None = None) -> Record:
-    return compare(contender(a), contender(b), asked or Asked(plan=PLAN))
+def compared(a: str, b: str, asked: CompareSettings | None = None) -> Record:
+    return compare(contender(a), contender(b), asked or CompareSettings(plan=PLAN))
 
 
 def agreement(a: str, b: str, reach: Reach = equal.USUAL) -> Agreement:
@@ -103,7 +103,7 @@ def test_a_fault_in_a_later_episode_of_one_env_of_a_batch_is_named(
     monkeypatch: pytest.MonkeyPatch, batch: str
 ) -> None:
     one, other = contender("traps.py:Base"), contender(f"traps.py:{batch}")
-    with other.lent() as subject:
+    with other.borrowed() as subject:
         third = subject.env.envs[2]  # type: ignore[attr-defined]
     real, calls = third.step, iter(range(10_000))
 
@@ -119,7 +119,7 @@ def test_a_fault_in_a_later_episode_of_one_env_of_a_batch_is_named(
 
 def test_a_batch_that_stops_after_the_replay_is_caught_beside_a_single_env_too() -> None:
     """Alone it is honest for 600 calls."""
-    record = compared("base.py:Honest", "vec.py:V cheat=2", Asked(plan=Plan(budget_ns=3 * SECOND)))
+    record = compared("base.py:Honest", "vec.py:V cheat=2", CompareSettings(plan=Plan(budget_ns=3 * SECOND)))
     assert record.exit_code == ExitCode.MISMATCH
     assert "between timed turns" in (record.comparisons[0].difference or "")
 
@@ -143,7 +143,7 @@ def test_sides_of_unlike_seeds_take_unlike_actions_and_are_not_looked_at_between
 ) -> None:
     (tmp_path / "unseeded.py").write_text(UNSEEDED)
     a, b = (TargetContender(Target(f"{tmp_path}/unseeded.py:Fixed", keys)) for keys in ({"seed": 1}, {}))
-    record = compare(a, b, Asked(plan=PLAN))
+    record = compare(a, b, CompareSettings(plan=PLAN))
     assert record.comparisons[0].difference is None
     assert record.comparisons[0].ratio is not None
 
@@ -159,24 +159,27 @@ def test_unlike_numbers_of_envs_are_held_against_each_other_and_then_refused() -
     with pytest.raises(InputError, match=r"num_envs 1 against 4.*answer alike, env by env.*--unlike"):
         compared("gym:CartPole-v1", "gym:CartPole-v1 num_envs=4")
     with pytest.raises(InputError, match=r"num_envs 2 against 5.*--unlike"):
-        compare(*(TargetContender(Target("grid/toy", {"num_envs": n})) for n in (2, 5)), Asked(plan=PLAN))
+        compare(
+            *(TargetContender(Target("grid/toy", {"num_envs": n})) for n in (2, 5)),
+            CompareSettings(plan=PLAN),
+        )
 
 
 def test_speeds_of_unlike_numbers_of_envs_are_compared_if_asked_and_equality_is_still_known() -> None:
-    record = compared("vec.py:V", "vec.py:V num_envs=8", Asked(plan=PLAN, unlike=True))
+    record = compared("vec.py:V", "vec.py:V num_envs=8", CompareSettings(plan=PLAN, unlike=True))
     assert record.validation is not None
     assert record.validation.comparisons >= 8 * 200
     assert record.exit_code != ExitCode.MISMATCH
     assert record.comparisons[0].unlike == ("num_envs 1 against 8",)
     assert record.comparisons[0].ratio is not None
-    cheat = compared("vec.py:V", "vec.py:V num_envs=8 cheat=1", Asked(plan=PLAN, unlike=True))
+    cheat = compared("vec.py:V", "vec.py:V num_envs=8 cheat=1", CompareSettings(plan=PLAN, unlike=True))
     assert cheat.exit_code == ExitCode.MISMATCH
     assert cheat.comparisons[0].outcome == "cannot tell"
 
 
 def test_envs_without_a_counterpart_leave_the_answer_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(env_by_env, "MOST_ENVS", 3)
-    record = compared("vec.py:V", "vec.py:V num_envs=8", Asked(plan=PLAN, unlike=True))
+    record = compared("vec.py:V", "vec.py:V num_envs=8", CompareSettings(plan=PLAN, unlike=True))
     assert record.validation is not None
     assert record.validation.envs_not_compared == 5
     assert record.exit_code == ExitCode.CANNOT_TELL

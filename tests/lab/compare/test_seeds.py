@@ -9,11 +9,11 @@ import pytest
 from support.sides import FakeContender, steady
 
 from hotloop.core.target import Target
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender, draw_seed
 from hotloop.lab.measure.loop import Plan
 
-SHORT = Asked(plan=Plan(budget_ns=200_000_000))
+SHORT = CompareSettings(plan=Plan(budget_ns=200_000_000))
 
 SEEDS: list[int] = []
 """What the resets of every env were given, in order."""
@@ -103,7 +103,7 @@ def left(seen: Any) -> int:
 
 
 def test_a_difference_between_turns_names_the_seed() -> None:
-    record = compare(contender(), contender(wrong=True), Asked(plan=Plan(budget_ns=2_000_000_000)))
+    record = compare(contender(), contender(wrong=True), CompareSettings(plan=Plan(budget_ns=2_000_000_000)))
     assert f"seed={record.method.timing_seed}" in str(record.comparisons[0].difference)
 
 

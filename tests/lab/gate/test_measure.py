@@ -47,7 +47,9 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     coming: list[Record] = []
     side = SimpleNamespace(close=lambda: None, spec=SimpleNamespace(agents=2))
     monkeypatch.setattr(Place, "contender", lambda *_: side)
-    monkeypatch.setattr(measure, "compared", lambda *_: coming.pop(0) if len(coming) > 1 else coming[0])
+    monkeypatch.setattr(
+        measure, "measure_comparison", lambda *_: coming.pop(0) if len(coming) > 1 else coming[0]
+    )
     return coming
 
 

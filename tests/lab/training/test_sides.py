@@ -8,7 +8,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import AFTER, RETURNS
 from hotloop.core.target import Target
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.training.sides import (
     TrainContender,
@@ -51,7 +51,7 @@ def test_trainings_are_compared_update_by_update_on_one_variable() -> None:
     a, b = contender(train__update_epochs=4), contender(train__update_epochs=1)
     check_one_variable(a, b)
     plan = Plan(budget_ns=1_000_000_000)
-    record = compare(a, b, Asked(plan=plan, replayed=False))
+    record = compare(a, b, CompareSettings(plan=plan, replayed=False))
     (comparison,) = record.comparisons
     assert comparison.unlike == ("train.update_epochs 4 against 1",)
     assert comparison.ratio is not None
@@ -66,7 +66,7 @@ def test_trainings_are_compared_update_by_update_on_one_variable() -> None:
 def test_trainings_that_differ_in_a_variant_do_the_same_work() -> None:
     a, b = contender(train__kernels="torch"), contender(train__kernels="auto")
     check_one_variable(a, b)
-    record = compare(a, b, Asked(plan=Plan(budget_ns=0), replayed=False))
+    record = compare(a, b, CompareSettings(plan=Plan(budget_ns=0), replayed=False))
     (comparison,) = record.comparisons
     assert comparison.unlike == ()
     assert record.validation is None
@@ -105,7 +105,7 @@ def test_each_side_works_with_the_threads_it_was_told() -> None:
 def test_returns_after_as_many_steps_come_from_the_same_episodes() -> None:
     words = {"train__eval__episodes": 6, "train__eval__steps": 10}
     a, b = contender(**words), contender(**words, train__learning_rate=0.1)
-    record = compare(a, b, Asked(plan=Plan(budget_ns=0), replayed=False))
+    record = compare(a, b, CompareSettings(plan=Plan(budget_ns=0), replayed=False))
     both = with_returns(record, a, b, 130, silent)
     of_a, of_b = (both.values[name] for name in RETURNS)
     assert (len(of_a), len(of_b), both.values[AFTER]) == (6, 6, (130.0,))
@@ -119,7 +119,7 @@ def test_ctrl_c_while_returns_are_sought_leaves_the_speeds(monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TrainContender, "returns_after", stop)
-    record = compare_trainings(contender(), contender(), Asked(plan=Plan(budget_ns=0)), 130)
+    record = compare_trainings(contender(), contender(), CompareSettings(plan=Plan(budget_ns=0)), 130)
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
     assert "a.ns_per_env_step" in record.values
     assert not {AFTER, *RETURNS} & record.values.keys()

@@ -99,14 +99,16 @@ def experiment_of(options: BenchOptions, extras: "Extras", opener: "Opener", bas
     """Return what is done with each target; commits take turns with the present code after it."""
     from hotloop.lab import bench as lab
     from hotloop.lab.compare.commits import against_commits, build_all, earlier_of
-    from hotloop.lab.compare.compare import Asked
+    from hotloop.lab.compare.compare import CompareSettings
     from hotloop.lab.compare.process import check_asked
     from hotloop.lab.measure.loop import Plan, Rounds
 
     policy, (kept, refs) = options.policy, baselines
     if refs:
         check_asked(policy, beyond_speed=False)
-    asked = Asked(plan=Plan(band=extras.band), garbage=extras.garbage, instructions=extras.instructions)
+    asked = CompareSettings(
+        plan=Plan(band=extras.band), garbage=extras.garbage, instructions=extras.instructions
+    )
 
     def experiment(target: Target, progress: "Progress") -> "Record":
         earlier = earlier_of(target, policy, zip(kept, extras.baselines, strict=True), refs)

@@ -14,7 +14,7 @@ from hotloop.options.compare import CompareOptions, CompareProgramOptions
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
-    from hotloop.lab.compare.compare import Asked
+    from hotloop.lab.compare.compare import CompareSettings
     from hotloop.lab.compare.contenders import Contender, TargetContender
     from hotloop.lab.measure.loop import Plan
 
@@ -49,15 +49,14 @@ def check_sides(sides: list[str], options: CompareOptions, *, here: bool) -> Non
         raise InputError("--equal-steps is for targets that are replayed: leave it out")
 
 
-def asked_of(options: CompareOptions) -> "Asked":
+def asked_of(options: CompareOptions) -> "CompareSettings":
     """Return what a comparison is to do."""
-    from hotloop.lab.compare.compare import Asked
+    from hotloop.lab.compare.compare import CompareSettings
 
-    return Asked(
+    return CompareSettings(
         plan=plan_of(options),
         policy=options.policy,
         unlike=options.unlike,
-        ignore=tuple(options.ignore or ()),
         profile=options.profile or options.control is not None,
         control=options.control,
         instructions=options.instructions,
@@ -190,7 +189,7 @@ def plan_of(options: CompareOptions) -> "Plan":
     return replace(usual, band=options.band_share, budget_ns=options.budget_ns)
 
 
-def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
+def live(a: "Contender", b: "Contender", asked: "CompareSettings") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():

@@ -18,7 +18,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.compare import Asked, compared
+from hotloop.lab.compare.compare import CompareSettings, measure_comparison
 from hotloop.lab.compare.process import NOT_COUNTED, CommitContender, ProcessSide
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import both_validations
@@ -371,7 +371,7 @@ def lost_sources(baseline: Earlier, place: Path) -> list[str]:
 
 
 def against_commits(
-    record: Record, pairs: Sequence[Pair], asked: Asked, progress: Progress = silent, *, say: Say
+    record: Record, pairs: Sequence[Pair], asked: CompareSettings, progress: Progress = silent, *, say: Say
 ) -> Record:
     """Return a bench with its comparisons with earlier code, which takes turns with the present code."""
     for baseline, then, now in pairs:
@@ -380,7 +380,7 @@ def against_commits(
         counts = asked.instructions and then.checkout.can_count
         if asked.instructions and not counts:
             say(NOT_COUNTED.format(name=then.name))
-        found = compared(then, now, replace(asked, instructions=counts), progress, say)
+        found = measure_comparison(then, now, replace(asked, instructions=counts), progress, say)
         unequal = found.validation if found.validation and found.validation.mismatches else None
         values = {f"{baseline.name}.{key}": raw for key, raw in found.values.items()}
         record = with_metrics(

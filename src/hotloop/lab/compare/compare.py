@@ -16,7 +16,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Method, Record
+from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.turn_clock import Turn
@@ -28,9 +28,9 @@ from hotloop.lab.compare.contenders import (
     Contender,
     RemoteSide,
     draw_seed,
-    kept_apart,
+    separate_projects,
     unlike_widths,
-    unlikeness,
+    workload_differences,
 )
 from hotloop.lab.measure.loop import Plan, late_shares, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
@@ -66,13 +66,12 @@ ROUNDS_SHARE = 2  # Of a run's patience, one part in so many may go into the few
 # Of the time of a run, one part in so many may go into making more instances than the fewest.
 MAKING_SHARE = 8
 
-
 MOST_SIDES = 8  # Sides at once, A among them
 SECOND = "second."  # What the names of a second run's values begin with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CompareSettings:
     """What a comparison is to do."""
 
     plan: Plan = field(default_factory=Plan)
@@ -80,7 +79,6 @@ class Asked:
     # Whether the sides may do different work, which the headline says; only unlike numbers of envs of one
     # thing are still replayed.
     unlike: bool = False
-    ignore: tuple[str, ...] = ()  # Fields in which they need not be alike; the contenders leave them out
     replayed: bool = True  # Whether both must answer one tape alike first; trainings cannot
     profile: bool = False  # Whether to look at the phases too
     control: str | None = None  # A phase that the change cannot touch
@@ -116,25 +114,70 @@ class CompareState:
     faults: tuple[Notice, ...] = ()  # Of B
     partial: bool = True
 
+    @property
+    def too_few(self) -> TooFew | None:
+        """Return what is missing to call the sides equal; None if enough steps were replayed."""
+        return self.agreement.too_few if self.agreement else None
+
+    @property
+    def uncompared(self) -> str | None:
+        """Return which envs of the wider side were not compared."""
+        agreement = self.agreement
+        if agreement is None or agreement.envs >= agreement.all_envs:
+            return None
+        return f"equality: {agreement.envs:,} of {agreement.all_envs:,} envs were compared"
+
+    @property
+    def shadowed(self) -> Validation | None:
+        """Return what shadow encoders compared on every side of every run, warm-up and all."""
+        counters = (tally.last for each in self.runs for tally in each.work.values())
+        return reduce(both_validations, map(describe_validation, counters), None)
+
+    @property
+    def difference(self) -> str | None:
+        """Return where the sides were seen to answer differently."""
+        if self.agreement and self.agreement.difference:
+            return str(self.agreement.difference)
+        if words := self.first_divergence(B):
+            return words
+        checked = self.shadowed
+        if checked and checked.mismatches:
+            return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
+        return None
+
+    @property
+    def self_difference(self) -> str | None:
+        """Return where A was seen to differ from itself, so that no other side can be equal to it."""
+        if self.itself and self.itself.difference:
+            return str(self.itself.difference)
+        return self.first_divergence(A)
+
+    def first_divergence(self, letter: str) -> str | None:
+        """Return where an instance of a side showed something else than A between timed turns."""
+        words = next(filter(None, (each.first_divergence(letter) for each in self.runs)), None)
+        return (
+            words if words is None or self.timing_seed is None else f"{words}, with seed={self.timing_seed}"
+        )
+
 
 Say = Callable[[str], None]
 
 
 def compare(
-    a: Contender, b: Contender, asked: Asked, progress: Progress = silent, say: Say | None = None
+    a: Contender, b: Contender, asked: CompareSettings, progress: Progress = silent, say: Say | None = None
 ) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were.
 
     `say` is told what it will take, before it begins.
     """
-    with kept_apart(a, b), closing(a), closing(b):
-        return judge(compared(a, b, asked, progress, say))
+    with separate_projects(a, b), closing(a), closing(b):
+        return judge(measure_comparison(a, b, asked, progress, say))
 
 
 def compare_several(
     a: Callable[[], Contender],
     others: Sequence[Contender],
-    asked: Asked,
+    asked: CompareSettings,
     progress: Progress = silent,
     say: Say | None = None,
 ) -> Record:
@@ -145,7 +188,7 @@ def compare_several(
     for other in others:
         one = a()
         try:
-            records.append(compared(one, other, asked, progress, say))
+            records.append(measure_comparison(one, other, asked, progress, say))
         finally:
             one.close()
             other.close()
@@ -183,17 +226,14 @@ def side_name(name: str, letter: str) -> str:
     return f"{second}{letter}{rest.removeprefix(B)}" if own else f"{second}{letter}.{rest}"
 
 
-def duration_message(plan: Plan) -> str:
-    seconds = plan.budget_ns / 1e9
-    return f"equality first, then up to {seconds:g} s or six rounds, and as much again for faster or slower"
-
-
-def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: Say | None = None) -> Record:
+def measure_comparison(
+    a: Contender, b: Contender, asked: CompareSettings, progress: Progress, say: Say | None = None
+) -> Record:
     """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
     found = CompareState(
-        unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed),
+        unlike=workload_differences(a, b, allowed=asked.unlike or not asked.replayed),
         timing_seed=draw_seed(a, b, asked.policy),
     )
     widths = unlike_widths(a, b) if asked.replayed else ""
@@ -201,7 +241,8 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
     if asked.unlike:
         found.unlike = (*found.unlike, *filter(None, [widths])) or (f"{a.name} against {b.name}",)
     if say is not None:
-        say(duration_message(asked.plan))
+        seconds = asked.plan.budget_ns / 1e9
+        say(f"equality first, then up to {seconds:g} s or six rounds, and as much again for faster or slower")
 
     def so_far() -> Record | None:
         return record(a, b, asked, found, recorder) if found.runs and found.runs[0].count else None
@@ -213,7 +254,7 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
 
 
 def measure_contenders(
-    a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress
+    a: Contender, b: Contender, asked: CompareSettings, found: CompareState, progress: Progress
 ) -> None:
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
@@ -222,9 +263,8 @@ def measure_contenders(
     if found.agreement and found.agreement.difference and not asked.unlike:
         return
     making_ns = run_instances(a, b, ONCE, asked, found, progress)
-    if found.runs[
-        0
-    ].diverged:  # a reset need not undo what was replayed: again, with sides that were just made
+    if found.runs[0].diverged:
+        # A reset need not undo what was replayed: again, with sides that were just made.
         found.runs.clear()
         making_ns = run_instances(a, b, ONCE, asked, found, progress)
     first = found.runs[0]
@@ -232,7 +272,7 @@ def measure_contenders(
         return
     ratio = first.ratio()
     moved = outcome(ratio, asked.plan.band) if ratio else "cannot tell"
-    if moved in MOVED and not (moved == "faster" and too_few(found)):
+    if moved in MOVED and not (moved == "faster" and found.too_few):
         turn_ns = fmean(turn.ns for letter in (A, B) for turn in first.all_turns(letter))
         count = 1 if first.polls else instance_count(asked.plan, making_ns / sum(ONCE.values()), turn_ns)
         run_instances(a, b, {A: count, B: count}, asked, found, progress)
@@ -243,7 +283,9 @@ def measure_contenders(
         found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
-def check_equal(a: Contender, b: Contender, asked: Asked, found: CompareState, progress: Progress) -> None:
+def check_equal(
+    a: Contender, b: Contender, asked: CompareSettings, found: CompareState, progress: Progress
+) -> None:
     """Replay both sides; refuse unlike numbers of envs after that, for their speed is another matter."""
     if not found.replayed:
         return
@@ -256,21 +298,13 @@ def check_equal(a: Contender, b: Contender, asked: Asked, found: CompareState, p
     if found.agreement.difference:
         found.itself = a.agreement(a, asked.reach, asked.policy, progress)
     elif not asked.unlike and (widths := unlike_widths(a, b)):
+        missing = "; ".join(str(each) for each in (found.uncompared, found.too_few) if each)
+        limits = f", as far as they were compared ({missing})" if missing else ""
         raise InputError(
-            f"the sides differ in {widths}, and so in the work of a call; {describe_alike(found)}: "
+            f"the sides differ in {widths}, and so in the work of a call; "
+            f"they answer alike, env by env{limits}: "
             "give both as many, or compare their speeds with --unlike"
         )
-
-
-def describe_alike(found: CompareState) -> str:
-    """Return how far sides of unlike numbers of envs were seen to answer alike."""
-    missing = [str(each) for each in (uncompared(found), too_few(found)) if each]
-    limits = f", as far as they were compared ({'; '.join(missing)})" if missing else ""
-    return f"they answer alike, env by env{limits}"
-
-
-def too_few(found: CompareState) -> TooFew | None:
-    return found.agreement.too_few if found.agreement else None
 
 
 def instance_count(plan: Plan, making_ns: float, turn_ns: float) -> int:
@@ -289,7 +323,7 @@ def run_instances(
     a: Contender,
     b: Contender,
     counts: Mapping[str, int],
-    asked: Asked,
+    asked: CompareSettings,
     found: CompareState,
     progress: Progress,
 ) -> int:
@@ -345,12 +379,23 @@ def fields_between(sides: Mapping[str, Side], agreement: Agreement | None) -> tu
     return agreement.fields
 
 
-def record(a: Contender, b: Contender, asked: Asked, found: CompareState, recorder: Recorder) -> Record:
+def record(
+    a: Contender, b: Contender, asked: CompareSettings, found: CompareState, recorder: Recorder
+) -> Record:
     first = found.runs[0] if found.runs else None
     gained = {name: first.work[name].gained if first else {} for name in (A, B)}
     comparison = make_comparison(a, b, asked, found, gained)
     return recorder.record(
-        method=method(b, asked, found),
+        method=describe_method(
+            b.spec,
+            rounds=first.count if first else 0,
+            iterations=first.made if first else 0,
+            policy=asked.policy,
+            warmup=first.warmup if first else 0,
+            order=ORDER,
+            garbage=asked.garbage,
+            timing_seed=found.timing_seed,
+        ),
         counters=gained[B],
         values=values(found),
         notices=(*found.faults, *remarks(a, b, asked, found)),
@@ -361,7 +406,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: CompareState, record
     )
 
 
-def remarks(a: Contender, b: Contender, asked: Asked, found: CompareState) -> list[Notice]:
+def remarks(a: Contender, b: Contender, asked: CompareSettings, found: CompareState) -> list[Notice]:
     """What the sides did beside their loops, and what could not be compared."""
     said = []
     for letter, side, contender in (("A", A, a), ("B", B, b)):
@@ -375,10 +420,20 @@ def remarks(a: Contender, b: Contender, asked: Asked, found: CompareState) -> li
 
 
 def make_comparison(
-    a: Contender, b: Contender, asked: Asked, found: CompareState, gained: Mapping[str, Mapping[str, int]]
+    a: Contender,
+    b: Contender,
+    asked: CompareSettings,
+    found: CompareState,
+    gained: Mapping[str, Mapping[str, int]],
 ) -> Comparison:
     """Put together what is known and what follows from it."""
     whole = [each for each in found.runs if each.ratio() and each.noise()]
+    crowded = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
+    late_a, late_b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
+    counted, too_few = found.instructions, None
+    if (missing := found.too_few) is not None:
+        remedy = f"{missing.needed:,} take about {missing.needed_s:,.0f} s (--equal-steps {missing.needed})"
+        too_few = str(missing), f"{remedy}, and fewer can be asked for"
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
     evidence = ComparisonInput(
         band=asked.plan.band,
@@ -388,83 +443,19 @@ def make_comparison(
         fresh=whole[1].each() if len(whole) > 1 else (),
         noise=whole[0].noise() if whole else None,
         cpu=whole[0].cpu_ratio() if whole else None,
-        late=late_cpu_shares(found),
+        late=(late_a, late_b),
         phases=found.phases,
-        difference=difference(found),
-        itself=self_difference(found),
-        crowded=crowded_reason(found),
+        difference=found.difference,
+        itself=found.self_difference,
+        crowded=f"other processes disturbed {crowded[0][0]} of {crowded[0][1]} rounds" if crowded else None,
         medians=whole[0].all_medians() if whole else None,
         rested=max((each.gain_by_rest() for each in found.runs), default=1.0),
-        instructions=instructions_ratio(found),
-        too_few=describe_too_few(found),
-        uncompared=uncompared(found),
+        instructions=counted[1].per_env_step / counted[0].per_env_step if counted else None,
+        too_few=too_few,
+        uncompared=found.uncompared,
         sides=(side_a, side_b) if asked.equal else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
-
-
-def crowded_reason(found: CompareState) -> str | None:
-    """Return why small differences mean nothing: other processes disturbed nearly all rounds of a run."""
-    runs = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
-    return f"other processes disturbed {runs[0][0]} of {runs[0][1]} rounds" if runs else None
-
-
-def difference(found: CompareState) -> str | None:
-    """Where the sides were seen to answer differently."""
-    if found.agreement and found.agreement.difference:
-        return str(found.agreement.difference)
-    for each in found.runs:
-        if words := each.first_divergence(B):
-            return words + under_seed(found)
-    checked = shadowed(found)
-    if checked and checked.mismatches:
-        return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
-    return None
-
-
-def describe_too_few(found: CompareState) -> tuple[str, str] | None:
-    """Return how few steps were replayed, and what would do; None where they suffice."""
-    missing = too_few(found)
-    if missing is None:
-        return None
-    return str(missing), (
-        f"{missing.needed:,} take about {missing.needed_s:,.0f} s (--equal-steps {missing.needed}), "
-        "and fewer can be asked for"
-    )
-
-
-def uncompared(found: CompareState) -> str | None:
-    """Return which envs of the wider side were not compared."""
-    agreement = found.agreement
-    if agreement is None or agreement.envs >= agreement.all_envs:
-        return None
-    return f"equality: {agreement.envs:,} of {agreement.all_envs:,} envs were compared"
-
-
-def self_difference(found: CompareState) -> str | None:
-    """Where A was seen to differ from itself, so that nobody can be equal to it."""
-    if found.itself and found.itself.difference:
-        return str(found.itself.difference)
-    seen = (each.first_divergence(A) for each in found.runs)
-    return next((words + under_seed(found) for words in seen if words), None)
-
-
-def under_seed(found: CompareState) -> str:
-    """How the timed turns of both sides can be played again."""
-    return "" if found.timing_seed is None else f", with seed={found.timing_seed}"
-
-
-def late_cpu_shares(found: CompareState) -> tuple[float, float]:
-    """The part of A's and of B's CPU time that came after their steps had returned, in whichever run more."""
-    a, b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
-    return a, b
-
-
-def instructions_ratio(found: CompareState) -> float | None:
-    if found.instructions is None:
-        return None
-    of_a, of_b = found.instructions
-    return of_b.per_env_step / of_a.per_env_step
 
 
 def describe(contender: Contender, counters: Mapping[str, int]) -> ComparedSide:
@@ -491,20 +482,6 @@ def values(found: CompareState) -> dict[str, list[float]]:
     return named
 
 
-def method(b: Contender, asked: Asked, found: CompareState) -> Method:
-    first = found.runs[0] if found.runs else None
-    return describe_method(
-        b.spec,
-        rounds=first.count if first else 0,
-        iterations=first.made if first else 0,
-        policy=asked.policy,
-        warmup=first.warmup if first else 0,
-        order=ORDER,
-        garbage=asked.garbage,
-        timing_seed=found.timing_seed,
-    )
-
-
 def validation(found: CompareState) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
@@ -512,19 +489,13 @@ def validation(found: CompareState) -> Validation | None:
         unequal = agreement.difference is not None or any(each.first_divergence(B) for each in found.runs)
         replayed = Validation(
             comparisons=agreement.comparisons + sum(each.looks for each in found.runs),
-            mismatches=int(unequal and self_difference(found) is None),
+            mismatches=int(unequal and found.self_difference is None),
             fields=agreement.fields,
             left_out=agreement.left_out,
             too_few_steps=agreement.steps if agreement.too_few else None,
             envs_not_compared=max(agreement.all_envs - agreement.envs, 0),
         )
-    return both_validations(replayed, shadowed(found))
-
-
-def shadowed(found: CompareState) -> Validation | None:
-    """What shadow encoders compared on every side of every run, warm-up and all."""
-    counters = (tally.last for each in found.runs for tally in each.work.values())
-    return reduce(both_validations, map(describe_validation, counters), None)
+    return both_validations(replayed, found.shadowed)
 
 
 PYTHON = "python"  # What the wall has beyond the step: Python and the binding
@@ -588,13 +559,11 @@ def ratios(costs: Mapping[str, list[Costs]], control: str | None) -> list[PhaseR
     named = [
         name
         for name, ns in mean_ns.items()
-        if name in costs[B][0] and ns > SMALLEST_SHARE * wall and all_positive(costs, name)
+        if name in costs[B][0]
+        and ns > SMALLEST_SHARE * wall
+        and all(round_[name] > 0 for rounds in costs.values() for round_ in rounds)
     ]
     return [phase_ratio(costs, name, mean_ns[name] / wall, len(named), control) for name in named]
-
-
-def all_positive(costs: Mapping[str, list[Costs]], name: str) -> bool:
-    return all(round_[name] > 0 for rounds in costs.values() for round_ in rounds)
 
 
 def phase_ratio(

@@ -95,7 +95,7 @@ class TargetContender:
         return code(build, target=spec.name, sources=self.sources)
 
     @contextmanager
-    def lent(self) -> Iterator[Subject]:
+    def borrowed(self) -> Iterator[Subject]:
         """A subject for something short, which is kept for what comes after."""
         subject = self._opener.open(self.target)
         try:
@@ -122,7 +122,7 @@ class TargetContender:
         self, other: Contender, reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
     ) -> Agreement:
         assert isinstance(other, TargetContender)
-        with self.lent() as ours, other.lent() as theirs, aligned(ours, theirs) as (a, b):
+        with self.borrowed() as ours, other.borrowed() as theirs, aligned(ours, theirs) as (a, b):
             check_player(ours, policy)
             found = replay(
                 a,
@@ -158,12 +158,12 @@ def draw_seed(a: Contender, b: Contender, policy: str) -> int | None:
     return draw_timing_seed(policy) if a.takes_seed and b.takes_seed else None
 
 
-def kept_apart(*contenders: Contender) -> AbstractContextManager[None]:
+def separate_projects(*contenders: Contender) -> AbstractContextManager[None]:
     """Meanwhile no module of one contender's project is another's."""
     return apart(*(each.target for each in contenders if isinstance(each, TargetContender)))
 
 
-def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
+def workload_differences(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
     """What differs beyond the variant; refused unless that was allowed.
 
     What somebody else's callable made is like anything that answers alike: the replay will tell.

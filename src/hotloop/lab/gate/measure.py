@@ -48,7 +48,7 @@ from hotloop.lab.compare.commits import (
     root_of,
     worker_settings,
 )
-from hotloop.lab.compare.compare import Asked, compared
+from hotloop.lab.compare.compare import CompareSettings, measure_comparison
 from hotloop.lab.compare.process import CommitContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.sides import Garbage
@@ -486,9 +486,9 @@ def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
     """Measure the speed of two places in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
-    asked = Asked(plan=asking.plan, unlike=how.options.unlike, replayed=not how.options.unlike)
+    asked = CompareSettings(plan=asking.plan, unlike=how.options.unlike, replayed=not how.options.unlike)
     with closing(a), closing(b):
-        record = compared(a, b, asked, progress)
+        record = measure_comparison(a, b, asked, progress)
     if record.partial:
         raise KeyboardInterrupt
     return Taken(ours=[record])

@@ -98,7 +98,7 @@ def scale(target: Target, progress: Progress = silent) -> Record:
 def compare(target: Target, progress: Progress = silent, *, against: str) -> Record:
     """Whether it is faster than another, which is side A."""
     sides = [TargetContender(each) for each in (Target.parse(against), target)]
-    return comparing.compare(sides[0], sides[1], comparing.Asked(), progress)
+    return comparing.compare(sides[0], sides[1], comparing.CompareSettings(), progress)
 
 
 def cell_of(item: Item, rounds: Rounds) -> Cell:

@@ -23,7 +23,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.compare import Asked as Comparing
+from hotloop.lab.compare.compare import CompareSettings as Comparing
 from hotloop.lab.compare.compare import compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure import loop

@@ -23,7 +23,7 @@ from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import wanted_of, with_comparisons
-from hotloop.lab.compare.compare import Asked, compared
+from hotloop.lab.compare.compare import CompareSettings, measure_comparison
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
@@ -204,10 +204,14 @@ def check_one_variable(a: TrainContender, b: TrainContender) -> None:
 
 
 def compare_trainings(
-    a: TrainContender, b: TrainContender, asked: Asked, return_after: int | None, progress: Progress = silent
+    a: TrainContender,
+    b: TrainContender,
+    asked: CompareSettings,
+    return_after: int | None,
+    progress: Progress = silent,
 ) -> Record:
     """Compare the speed of two trainings and, where asked, what they have learnt after as many steps."""
-    found = compared(a, b, replace(asked, replayed=False, policy=LEARNING), progress)
+    found = measure_comparison(a, b, replace(asked, replayed=False, policy=LEARNING), progress)
     if return_after is not None and not found.partial:
         found = with_returns(found, a, b, return_after, progress)
     return judge(found)
