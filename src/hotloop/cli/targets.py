@@ -8,8 +8,7 @@ from hotloop.core.registry import find, presets
 from hotloop.core.target import Target, names_callable
 
 if TYPE_CHECKING:
-    from hotloop.lab.programs.launch import Program
-    from hotloop.lab.programs.metrics import Metric
+    from hotloop.lab.programs.launch import Metric, Program
 
 
 def reporting(target: Target, phases: str | None, time: list[str] | None = None) -> Target:
@@ -70,8 +69,8 @@ def program_of(words: tuple[str, ...]) -> "Program":
 
 def metric_of(options: MetricOptions) -> "Metric | None":
     """Return the metric that programs are judged by; None if whole runs are."""
-    from hotloop.lab.programs.metrics import parse
+    from hotloop.lab.programs.launch import parse_metric
 
     if options.metric is None:
         return None
-    return parse(options.metric, less_is_better=options.less_is_better)
+    return parse_metric(options.metric, less_is_better=options.less_is_better)

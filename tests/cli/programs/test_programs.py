@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from hotloop.core.errors import ExitCode
-from hotloop.lab.programs import compare as comparing
+from hotloop.lab.programs import measure as programs
 
 SAYS = 'import random; [print("SPS:", 1000 + n % 3) for n in range(20)]'
 PYTHON = (sys.executable, "-S", "-c")
@@ -43,7 +43,7 @@ def test_json_is_the_record_alone(hotloop: Callable[..., Any]) -> None:
 def test_two_programs_are_compared_by_what_they_print(
     hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "WARMUP", 0)
+    monkeypatch.setattr(programs, "WARMUP", 0)
     sides = [shlex.join([*PYTHON, f"print('SPS:', {speed})"]) for speed in (1000, 900, 1000)]
     said = hotloop("compare", "--rounds", "6", "--metric", r"sps=SPS: (\d+)", "--", *sides)
     assert said.code == ExitCode.REGRESSION

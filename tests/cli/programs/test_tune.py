@@ -12,7 +12,7 @@ import pytest
 from hotloop.core import project
 from hotloop.core.errors import ExitCode
 from hotloop.lab.gate import measure as gating
-from hotloop.lab.programs import compare as comparing
+from hotloop.lab.programs import measure as programs
 from hotloop.lab.sweep import tune
 from hotloop.lab.sweep import tune as searching
 
@@ -39,7 +39,7 @@ PYTHON = (sys.executable, "-S", "train.py")
 def _script(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script in the command's empty folder, run without a warm-up; a busy machine cuts no check short."""
     Path("train.py").write_text(SCRIPT)
-    monkeypatch.setattr(comparing, "WARMUP", 0)
+    monkeypatch.setattr(programs, "WARMUP", 0)
     monkeypatch.setattr(tune, "LONGEST", 1e6)
     monkeypatch.setattr(searching, "LONGEST", 1e6)
 

@@ -1,8 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.programs.launch import Program, Run
-from hotloop.lab.programs.metrics import Series, parse, read
+from hotloop.lab.programs.launch import Program, Run, Series, parse_metric, read_series
 
 PROGRAM = Program(("train",))
 
@@ -21,7 +20,7 @@ def run(printed: str) -> Run:
     ],
 )
 def test_a_metric_finds_every_number_it_names(asked: str, printed: str, values: tuple[float, ...]) -> None:
-    assert read(parse(asked), run(printed), PROGRAM).values == values
+    assert read_series(parse_metric(asked), run(printed), PROGRAM).values == values
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_a_metric_finds_every_number_it_names(asked: str, printed: str, values: 
 )
 def test_what_is_no_metric_is_refused(asked: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        parse(asked)
+        parse_metric(asked)
 
 
 @pytest.mark.parametrize(
@@ -50,13 +49,13 @@ def test_what_is_no_metric_is_refused(asked: str, said: str) -> None:
 )
 def test_what_a_program_does_not_print_is_said(asked: str, printed: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        read(parse(asked), run(printed), PROGRAM)
+        read_series(parse_metric(asked), run(printed), PROGRAM)
 
 
 def test_a_time_is_judged_by_its_inverse() -> None:
-    metric = parse(r"t=(\d+)", less_is_better=True)
+    metric = parse_metric(r"t=(\d+)", less_is_better=True)
     assert (metric.headline, metric.speeds([2.0, 4.0])) == ("1/t", [0.5, 0.25])
-    assert parse(r"t=(\d+)").headline == "t"
+    assert parse_metric(r"t=(\d+)").headline == "t"
 
 
 def test_a_series_loses_its_warm_up_by_the_rule_of_rounds() -> None:

@@ -11,9 +11,8 @@ from support.pages import ROOT
 
 from hotloop.core.record.comparison import Comparison
 from hotloop.lab.measure.loop import Plan
-from hotloop.lab.programs.compare import compare
-from hotloop.lab.programs.launch import Program
-from hotloop.lab.programs.metrics import parse
+from hotloop.lab.programs.launch import Program, parse_metric
+from hotloop.lab.programs.measure import compare
 
 ROUNDS = 40
 STEPS = ("--total-timesteps", "4000")
@@ -36,7 +35,7 @@ def scripts(tmp_path: Path) -> tuple[Program, Program]:
 
 
 def compared(a: Program, b: Program) -> Comparison:
-    (found,) = compare([a, b], Plan(), rounds=ROUNDS, metric=parse(r"sps=SPS: (\d+)")).comparisons
+    (found,) = compare([a, b], Plan(), rounds=ROUNDS, metric=parse_metric(r"sps=SPS: (\d+)")).comparisons
     return found
 
 

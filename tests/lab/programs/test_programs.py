@@ -11,16 +11,13 @@ from hotloop.core.notices import Notice
 from hotloop.core.record import Record
 from hotloop.judge.compare import compare_stored
 from hotloop.lab.measure.loop import Plan
-from hotloop.lab.programs import bench as benching
-from hotloop.lab.programs import compare as comparing
-from hotloop.lab.programs.bench import bench
-from hotloop.lab.programs.compare import compare
-from hotloop.lab.programs.launch import Program, Run
-from hotloop.lab.programs.metrics import parse
+from hotloop.lab.programs import measure as lab
+from hotloop.lab.programs.launch import Program, Run, parse_metric
+from hotloop.lab.programs.measure import bench, compare
 from hotloop.options.bench import BenchProgramOptions as Options
 
 A, B, C = (Program((name,)) for name in "abc")
-SPS = parse(r"sps=SPS: ([\d.]+)")
+SPS = parse_metric(r"sps=SPS: ([\d.]+)")
 MS = 1_000_000
 
 
@@ -53,8 +50,7 @@ class Pretender:
 def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pretender]:
     def install(**more: Any) -> Pretender:
         made = Pretender(**more)
-        for module in (benching, comparing):
-            monkeypatch.setattr(module, "Launcher", lambda: made)
+        monkeypatch.setattr(lab, "Launcher", lambda: made)
         return made
 
     return install
@@ -90,7 +86,7 @@ def test_a_metric_is_the_median_of_each_run_or_the_series_of_one(pretend: Callab
     one = bench(A, Options(rounds=1), metric=SPS)
     assert len(one.values["sps"]) == 2
     assert len(one.values["wall_ns"]) == 1
-    timed = bench(A, Options(rounds=6), metric=parse(r"t=SPS: ([\d.]+)", less_is_better=True))
+    timed = bench(A, Options(rounds=6), metric=parse_metric(r"t=SPS: ([\d.]+)", less_is_better=True))
     assert timed.values[timed.method.headline] == pytest.approx([1 / value for value in timed.values["t"]])
 
 
@@ -98,7 +94,7 @@ def test_a_slow_program_gets_fewer_rounds_and_six_at_least(
     pretend: Callable[..., Pretender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(ms={"a": 100})
-    monkeypatch.setattr(benching, "BOX_NS", 1)
+    monkeypatch.setattr(lab, "BOX_NS", 1)
     assert bench(A, Options()).method.rounds == 6
     assert bench(A, Options(rounds=8)).method.rounds == 8
 

@@ -2,7 +2,7 @@ import psutil
 from support.leaving import leaves
 
 from hotloop.core.record.experiments import RUNNING
-from hotloop.lab.programs.soak import soak
+from hotloop.lab.programs.measure import soak
 from hotloop.options.soak import SoakProgramOptions
 
 

@@ -200,7 +200,7 @@ def climb_all(
 
 def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
     """Measure a program, keep and show the record; returns its exit code."""
-    from hotloop.lab.programs import bench as programs
+    from hotloop.lab.programs import measure as programs
     from hotloop.report.kinds.bench import program_bench as sections
     from hotloop.report.terminal import draw
 
@@ -220,7 +220,7 @@ def bench_program(words: tuple[str, ...], options: BenchProgramOptions) -> int:
 
 def climb_program(program: "Program", mode: str, options: BenchProgramOptions) -> int:
     """Measure the rungs of a program's training, keep every record and show the ladder."""
-    from hotloop.lab.programs.ladder import climb
+    from hotloop.lab.programs.measure import climb
     from hotloop.lab.training.sides import check_modes
     from hotloop.report.kinds.bench import ladder
     from hotloop.report.terminal import draw

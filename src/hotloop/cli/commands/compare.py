@@ -198,12 +198,12 @@ def live(a: "Contender", b: "Contender", asked: "CompareSettings") -> "Record":
 
 def compare_program(sides: tuple[str, ...], options: CompareProgramOptions) -> int:
     """Compare programs, each of them a quoted argument; returns the exit code of the record."""
-    from hotloop.lab.programs.compare import check
-    from hotloop.lab.programs.compare import compare as run
     from hotloop.lab.programs.launch import Program
+    from hotloop.lab.programs.measure import check_count
+    from hotloop.lab.programs.measure import compare as run
 
     programs = [Program.parse(each, "a side") for each in sides]
-    check(programs)
+    check_count(programs)
     metric, rounds, chosen = metric_of(options), options.rounds, plan_of(options.usual)
     make_room(options.output)
     lasts = f"{rounds} rounds" if rounds else f"up to {chosen.budget_ns / 1e9:g} s, and six rounds at least"

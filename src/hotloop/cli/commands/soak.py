@@ -48,7 +48,7 @@ def soak_on(on: str, target: Target, options: SoakOptions) -> "Record":
 
 def soak_program(words: tuple[str, ...], options: SoakProgramOptions) -> int:
     """Watch a program as it runs, keep and show the record; returns its exit code."""
-    from hotloop.lab.programs.soak import soak as lab
+    from hotloop.lab.programs.measure import soak as lab
 
     program, metric = program_of(words), metric_of(options)
     make_room(options.output)

@@ -139,7 +139,7 @@ def typed(value: object) -> object:
 
 def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     """Search the settings of a program, keep and show the record and the floor; returns its exit code."""
-    from hotloop.lab.programs.metrics import parse
+    from hotloop.lab.programs.launch import parse_metric
     from hotloop.lab.sweep import combinations
     from hotloop.lab.sweep import tune as lab
     from hotloop.lab.sweep.tune import RungRunner
@@ -147,7 +147,7 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     axes = combinations.read_program(program_of(words).words, options.present)
     metric_of(options)  # refused before anything is run
     if options.learning_metric is not None:
-        parse(options.learning_metric, less_is_better=False)
+        parse_metric(options.learning_metric, less_is_better=False)
     check_name(options.write_floor)
     options = replace(options, rounds=options.rounds or combinations.rounds_of(len(axes.places)))
     make_room(options.output)

@@ -52,10 +52,8 @@ from hotloop.lab.compare.compare import CompareSettings, measure_comparison
 from hotloop.lab.compare.process import CommitContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.sides import Garbage
-from hotloop.lab.programs import bench as program_bench
-from hotloop.lab.programs import compare as program_compare
-from hotloop.lab.programs.launch import Program
-from hotloop.lab.programs.metrics import Metric
+from hotloop.lab.programs import measure as programs
+from hotloop.lab.programs.launch import Metric, Program
 from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.gate import GateOptions
 from hotloop.stats.intervals import FEWEST
@@ -533,10 +531,10 @@ def program_runs(asking: Measurement, then: Place | None, progress: Progress) ->
     """Measure whole runs of a program, in turns with the same at the other place."""
     program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
-        record = program_bench.bench(program, BenchProgramOptions(), progress, metric=metric)
+        record = programs.bench(program, BenchProgramOptions(), progress, metric=metric)
     else:
         words = [inside(place, program) for place in (then, asking.now)]
-        record = program_compare.compare(words, asking.plan, progress, metric=metric)
+        record = programs.compare(words, asking.plan, progress, metric=metric)
     if record.partial:
         raise KeyboardInterrupt
     return record

@@ -26,7 +26,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs.launch import Launcher, Program, Run
-from hotloop.lab.programs.record import ProgramRecorder
+from hotloop.lab.programs.measure import ProgramRecorder
 from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
 from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler

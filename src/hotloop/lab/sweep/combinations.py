@@ -19,11 +19,9 @@ from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.programs import bench as program_bench
-from hotloop.lab.programs import compare as program_compare
-from hotloop.lab.programs.launch import Launcher, Program
-from hotloop.lab.programs.metrics import Metric, last_number, parse
-from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
+from hotloop.lab.programs import measure as programs
+from hotloop.lab.programs.launch import Launcher, Metric, Program, last_number, parse_metric
+from hotloop.lab.programs.measure import ProgramRecorder, ProgramSide
 from hotloop.lab.sweep import scale as reading
 from hotloop.lab.sweep.scale import Axes, Place, check_values
 from hotloop.lab.training.settings import (
@@ -312,7 +310,7 @@ def rounds_of(places: int) -> int:
 
 
 def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | None:
-    return None if text is None else parse(text, less_is_better=less_is_better)
+    return None if text is None else parse_metric(text, less_is_better=less_is_better)
 
 
 def run_s(target: Target) -> float:
@@ -343,9 +341,7 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     options = BenchProgramOptions(rounds=asked["rounds"], warmup=0)
     with Launcher() as launcher:
-        found = program_bench.measure_once(
-            ProgramSide(program_of(target), launcher, metric), options, progress
-        )
+        found = programs.bench_once(ProgramSide(program_of(target), launcher, metric), options, progress)
     more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
     return replace(found, values={**found.values, **more})
 
@@ -365,12 +361,12 @@ def confirm_one(target: Target, present: Target, progress: Progress, **asked: An
     """A command against the present one, in turns."""
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     sides = [program_of(each) for each in (present, target)]
-    return program_compare.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
+    return programs.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
 
 
 def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
     """Run a command with a seed; the record has the last value that it printed of what it learnt."""
-    metric, program = parse(asked["metric"]), program_of(target, asked["seed"])
+    metric, program = parse_metric(asked["metric"]), program_of(target, asked["seed"])
     recorder = ProgramRecorder("bench", program)
     with Launcher() as launcher:
         run = launcher.run(program)
