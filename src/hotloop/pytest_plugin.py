@@ -120,7 +120,7 @@ class Bench:
         """Measure as often as the gate would, and fail, warn or pass as it says."""
         from hotloop.core.clock import utc_now
         from hotloop.core.project import Budget
-        from hotloop.judge.gate import estimate, hold, needs_another, settle
+        from hotloop.judge.checks import estimate, hold, needs_another, settle
 
         if limit is None:
             self._results.append(row_of(self.name, metric, estimate(measure())))

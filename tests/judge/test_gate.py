@@ -12,7 +12,7 @@ from hotloop.core.record.comparison import Comparison, Ratio
 from hotloop.core.record.experiments import BudgetResult, Estimate
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.profile import Phase
-from hotloop.judge.gate import (
+from hotloop.judge.checks import (
     change_between,
     change_of_speed,
     downgrade_if_unmeasurable,

@@ -4,7 +4,7 @@ from support.records import BENCH, PROFILE, bench_with
 
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
-from hotloop.judge.history import histories
+from hotloop.judge.baselines import histories
 
 
 def at(commit: int, speed: float, **more: object) -> Record:

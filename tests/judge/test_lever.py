@@ -3,7 +3,7 @@
 import pytest
 
 from hotloop.core.record.stacks import Frame, Stack
-from hotloop.judge.lever import find_lever, is_yours, own_stacks
+from hotloop.judge.case import find_lever, is_yours, own_stacks
 
 TORCH = ("backward", "/venv/lib/python3.11/site-packages/torch/graph.py", 9)
 

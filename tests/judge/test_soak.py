@@ -14,14 +14,14 @@ from hotloop.core.record.experiments import (
     SPEED,
     Soak,
 )
-from hotloop.judge.soak import POINTS, Curve, conclude
+from hotloop.judge.checks import POINTS, Curve, conclude_soak
 
 MIB = 1 << 20
 
 
 def soaked(curves: dict[str, Curve]) -> Soak:
     looks = max(map(len, curves.values()))
-    return conclude(Soak(seconds=1.0, env_steps=1, looks=looks, cut=0, fresh=1, trends=()), curves)
+    return conclude_soak(Soak(seconds=1.0, env_steps=1, looks=looks, cut=0, fresh=1, trends=()), curves)
 
 
 def alarms(name: str, curve: Curve) -> list[str]:

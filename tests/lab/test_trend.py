@@ -12,7 +12,7 @@ from hotloop.core.machine import git
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
-from hotloop.judge.history import histories
+from hotloop.judge.baselines import histories
 from hotloop.lab.measure.loop import Length, Samples
 from hotloop.lab.trend import MOST_COMMITS, commits_since, grouped_times, trend
 from hotloop.options.bench import BenchOptions

@@ -13,7 +13,7 @@ from hotloop.core.record import Record, write
 from hotloop.core.record.comparison import ComparedSide, Comparison, Ratio
 from hotloop.core.record.experiments import STEP_NS, Growth, Point, Soak, Sweep, Trend, Tried, Tuning
 from hotloop.core.record.profile import Finding, Phase
-from hotloop.judge.gate import hold
+from hotloop.judge.checks import hold
 from hotloop.stats.summary import with_metrics
 
 COMMITS = 24

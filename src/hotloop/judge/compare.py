@@ -14,7 +14,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import CPU_SHARE, ENV_STEPS_PER_S, METHOD, Record, run_id
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio
 from hotloop.core.record.metadata import Described, own_commit
-from hotloop.judge.busy import busy_load
+from hotloop.judge.course import busy_load
 from hotloop.judge.judge import STEAL_SHARE, headline, judge
 from hotloop.options.compare import BAND as BAND_PERCENT
 from hotloop.stats.ratio import (
@@ -181,21 +181,19 @@ def unlike_work(a: Worked, b: Worked, tolerance: float) -> CounterDifference | N
     """Return the first counter in which sides differ that had the same actions; None if there is none.
 
     Sides with as many envs and as many steps did the same to the digit. A counter that one of them does not
-    keep at all says nothing.
+    keep at all says nothing: it did none of it, and has no counter for it.
     """
+
+    def keeps(side: Worked, name: str) -> bool:
+        names = (counter for counter in side.path.counters if name in (counter, counter.partition(".")[2]))
+        return bool(events_of(side).get(name)) or any(names)
+
     for each in counters(a, b):
         exact = (each.a.num_envs, each.a.env_steps) == (each.b.num_envs, each.b.env_steps)
         same = each.a.events == each.b.events if exact else by_chance(each.a, each.b, tolerance)
         if not same and keeps(a, each.name) and keeps(b, each.name):
             return each
     return None
-
-
-def keeps(side: Worked, name: str) -> bool:
-    """Return whether a side counts something: it did some of it, or has a counter for it."""
-    return bool(events_of(side).get(name)) or any(
-        name in (counter, counter.partition(".")[2]) for counter in side.path.counters
-    )
 
 
 def counters(a: Worked, b: Worked) -> Iterator[CounterDifference]:

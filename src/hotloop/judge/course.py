@@ -1,17 +1,16 @@
 """The course of a run: its stages, and whether its speed falls or its memory grows from look to look."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.record.profile import WALL, Looks, Phase, Stage
 from hotloop.core.time_tree import TimeTree
-from hotloop.judge.busy import busy_load
 from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance
 from hotloop.stats.summary import with_metrics
 from hotloop.stats.trend import SUSPECT, Slope, drift, slope
@@ -355,3 +354,13 @@ def course_notices(record: Record) -> Iterator[Notice]:
             yield notice(Code.FALLING, fall=fall.said, where=there)
         if rise:
             yield notice(Code.GROWING, rise=rise.said, where=there)
+
+
+BUSY_LOAD = 0.5  # Load for each core before the run from which the machine is called busy
+
+
+def busy_load(machine: Mapping[str, Any]) -> float | None:
+    """Return the load before the run where it was enough to call the machine busy; else None."""
+    load: float | None = machine.get("load")
+    cores = machine.get("usable_cores") or 1
+    return load if load is not None and load > BUSY_LOAD * cores else None

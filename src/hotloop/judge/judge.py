@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import CONTEST, IN_TURNS, Goal, Record
 from hotloop.core.record.comparison import Outcome
-from hotloop.core.record.experiments import SLOWER_IN, Standing
+from hotloop.core.record.experiments import SLOWER_IN, Learning, Standing
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import STEP, WALL
 from hotloop.core.time_tree import ENVIRONMENT
-from hotloop.judge.busy import busy_load
-from hotloop.judge.course import course_notices
+from hotloop.judge.course import busy_load, course_notices
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
@@ -26,13 +26,6 @@ CLOCKS = (None, "tsc", "arch_sys_counter")  # What is fit to measure with; None 
 
 # What is not one of these cannot tell.
 VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
-
-OUTCOMES: Mapping[Outcome, ExitCode] = {
-    "faster": ExitCode.FINE,
-    "same": ExitCode.FINE,
-    "slower": ExitCode.REGRESSION,
-    "cannot tell": ExitCode.CANNOT_TELL,
-}
 
 STANDINGS: Mapping[Standing, ExitCode] = {
     "met": ExitCode.FINE,
@@ -54,9 +47,14 @@ def judge(record: Record) -> Record:
 
     To judge a record again changes nothing: what follows from it is said once.
     """
-    rules = RULES[record.kind]
-    derived = (said for rule in rules.notices for said in rule(record))
-    code = worst(exit_codes(record, rules))
+    derived = [said for rule in RULES[record.kind] for said in rule(record)]
+    # Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own.
+    codes = [ExitCode.MISMATCH] if record.validation and record.validation.mismatches else []
+    if record.partial:
+        codes.append(ExitCode.INTERRUPTED)
+    else:
+        codes += [code for holds, code in CODES.get(record.kind, ()) if holds(record)]
+    code = worst(codes)
     return replace(
         record,
         notices=tuple(dict.fromkeys((*record.notices, *derived))),
@@ -78,86 +76,33 @@ def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
     return judged if mismatch else replace(judged, verdict="cannot tell", exit_code=int(code))
 
 
-def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
-    """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
-    if record.validation and record.validation.mismatches:
-        yield ExitCode.MISMATCH
-    if record.partial:
-        yield ExitCode.INTERRUPTED
-        return
-    for rule in rules.codes:
-        yield from rule(record)
-
-
 def headline(record: Record) -> tuple[float, ...]:
     """Return the values that a record is judged by, one a round; empty if there are none."""
     return record.values.get(record.method.headline, ())
 
 
-def missed_goal(record: Record) -> Iterator[ExitCode]:
-    if record.goal and record.goal.enforced and not record.goal.met:
-        yield ExitCode.REGRESSION
-
-
-def outcomes(record: Record) -> Iterator[ExitCode]:
-    for comparison in record.comparisons:
-        yield OUTCOMES[comparison.outcome]
-
-
-def budget(record: Record) -> Iterator[ExitCode]:
-    """Yield how the run stands to its budget; a target that is only hoped for is told, and no failure."""
-    held = record.held
-    if held and (held.enforced or held.standing in ("not equal", "expired")):
-        yield STANDINGS[held.standing]
-
-
-def instability(record: Record) -> Iterator[ExitCode]:
+def is_unstable(record: Record) -> bool:
+    """Return whether the rounds that a record is judged by vary too much to mean anything."""
     metric = record.metrics.get(record.method.headline)
-    if metric and label(metric.cv) == "unstable":
-        yield ExitCode.UNSTABLE
+    return metric is not None and label(metric.cv) == "unstable"
 
 
-def growing(record: Record) -> Iterator[ExitCode]:
-    """Yield whether something of a soak surely grows; too short a one cannot tell."""
-    if record.soak and not record.soak.enough:
-        yield ExitCode.CANNOT_TELL
-    if record.soak and any(not each.name.startswith(SLOWER_IN) for each in record.soak.alarms):
-        yield ExitCode.REGRESSION
+def has_outcome(outcome: Outcome, record: Record) -> bool:
+    """Return whether any comparison of a record came to an outcome."""
+    return any(each.outcome == outcome for each in record.comparisons)
 
 
-def learning(record: Record) -> Iterator[ExitCode]:
-    """Yield whether the settings that won surely learn less, or that cannot be told."""
-    outcome = record.tuning.learnt.outcome if record.tuning and record.tuning.learnt else None
-    if outcome == "worse":
-        yield ExitCode.REGRESSION
-    if outcome == "cannot tell":
-        yield ExitCode.CANNOT_TELL
+def has_standing(standing: Standing, record: Record) -> bool:
+    """Return whether a run stands so to its budget, and that decides: a target only hoped for does not."""
+    held = record.held
+    return bool(
+        held and held.standing == standing and (held.enforced or standing in ("not equal", "expired"))
+    )
 
 
-def unsure(record: Record) -> Iterator[ExitCode]:
-    """Yield whether the confirmation came to nothing."""
-    if any(each.outcome == "cannot tell" for each in record.comparisons):
-        yield ExitCode.CANNOT_TELL
-
-
-def distributions(record: Record) -> Iterator[ExitCode]:
-    """Yield whether a difference was found twice; too few pairs cannot tell."""
-    found = record.statistical
-    if found and found.differences:
-        yield ExitCode.MISMATCH
-    if found and found.pairs < found.needed:
-        yield ExitCode.CANNOT_TELL
-
-
-def not_all_envs(record: Record) -> Iterator[ExitCode]:
-    """Yield whether some envs of a side had no counterpart."""
-    if record.validation and record.validation.envs_not_compared:
-        yield ExitCode.CANNOT_TELL
-
-
-def repetition(record: Record) -> Iterator[ExitCode]:
-    if record.again and record.again.outcome == "cannot tell":
-        yield ExitCode.CANNOT_TELL
+def has_learnt(outcome: Learning, record: Record) -> bool:
+    """Return whether the settings that won surely learn less, or that cannot be told."""
+    return bool(record.tuning and record.tuning.learnt and record.tuning.learnt.outcome == outcome)
 
 
 def equality_notices(record: Record) -> Iterator[Notice]:
@@ -210,9 +155,8 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return
-    cv = record.metrics[name].cv
-    if cv is not None and label(cv) == "unstable":
-        yield notice(Code.UNSTABLE, metric=name, cv=cv)
+    if is_unstable(record):
+        yield notice(Code.UNSTABLE, metric=name, cv=record.metrics[name].cv)
     if record.method.order == IN_TURNS:
         return  # what changes over the rounds changes for all commits alike
     trend = drift(values)
@@ -278,59 +222,90 @@ def machine_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.DIRTY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What is said of a kind of record, and what decides its exit code beside a mismatch and Ctrl-C."""
+NoticeRule = Callable[[Record], Iterator[Notice]]
 
-    notices: tuple[Callable[[Record], Iterator[Notice]], ...]
-    codes: tuple[Callable[[Record], Iterator[ExitCode]], ...] = ()
-
-
-# Kind to what is judged of it, notices in the order in which they are told.
-RULES = {
-    "bench": Rules(
-        notices=(
-            equality_notices,
-            planned_notices,
-            rounds_notices,
-            goal_notices,
-            phase_notices,
-            course_notices,
-            machine_notices,
-        ),
-        codes=(missed_goal, outcomes, instability),
+# Kind to what is said of it, in the order in which it is told.
+RULES: Mapping[str, tuple[NoticeRule, ...]] = {
+    "bench": (
+        equality_notices,
+        planned_notices,
+        rounds_notices,
+        goal_notices,
+        phase_notices,
+        course_notices,
+        machine_notices,
     ),
-    "compare": Rules(notices=(equality_notices, open_notices, machine_notices), codes=(outcomes,)),
-    # The comparison with the profile before does not decide: the two were not measured in turns.
-    "profile": Rules(
-        notices=(
-            equality_notices,
-            planned_notices,
-            rounds_notices,
-            phase_notices,
-            course_notices,
-            machine_notices,
-        ),
-        codes=(instability,),
+    "compare": (equality_notices, open_notices, machine_notices),
+    "profile": (
+        equality_notices,
+        planned_notices,
+        rounds_notices,
+        phase_notices,
+        course_notices,
+        machine_notices,
     ),
-    "gate": Rules(notices=(open_notices, machine_notices), codes=(budget,)),
-    "replay": Rules(notices=(open_notices,), codes=(repetition,)),
-    # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
-    "run": Rules(notices=(open_notices, phase_notices, course_notices, machine_notices)),
-    # What it costs is told by laws, each with its interval; nothing in it is right or wrong.
-    "scale": Rules(notices=(equality_notices, sweep_notices, machine_notices)),
+    "gate": (open_notices, machine_notices),
+    "replay": (open_notices,),
+    "run": (open_notices, phase_notices, course_notices, machine_notices),
+    "scale": (equality_notices, sweep_notices, machine_notices),
     # How many episodes there were to be, only the game knows and says.
-    "sim": Rules(notices=(equality_notices, games_notices)),
-    # The speed of a training changes with what is learnt: its spread is no fault of it.
-    "soak": Rules(notices=(open_notices,), codes=(growing,)),
-    # That nothing was found is no equality: the record says how large a difference can still be.
-    "statistical": Rules(notices=(statistical_notices,), codes=(distributions,)),
-    "train": Rules(
-        notices=(equality_notices, open_notices, threads_notices, course_notices, machine_notices)
-    ),
+    "sim": (equality_notices, games_notices),
+    "soak": (open_notices,),
+    "statistical": (statistical_notices,),
+    "train": (equality_notices, open_notices, threads_notices, course_notices, machine_notices),
     # A difference is told by its place.
-    "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),
-    "validate": Rules(notices=(open_notices,), codes=(not_all_envs,)),
+    "tune": (equality_notices, machine_notices),
+    "validate": (open_notices,),
+}
+
+UNSURE = (partial(has_outcome, "cannot tell"), ExitCode.CANNOT_TELL)
+SLOWER = (partial(has_outcome, "slower"), ExitCode.REGRESSION)
+UNSTABLE = (is_unstable, ExitCode.UNSTABLE)
+
+# Kind to what decides its exit code beside a mismatch and Ctrl-C. Without a row: the speed of a training or a
+# loop changes with what is learnt, so its spread is no fault of it; a sweep is told by laws, and nothing in
+# it is right or wrong.
+CODES: Mapping[str, tuple[tuple[Callable[[Record], object], ExitCode], ...]] = {
+    "bench": (
+        (lambda record: record.goal and record.goal.enforced and not record.goal.met, ExitCode.REGRESSION),
+        SLOWER,
+        UNSURE,
+        UNSTABLE,
+    ),
+    "compare": (SLOWER, UNSURE),
+    # The comparison with the profile before does not decide: the two were not measured in turns.
+    "profile": (UNSTABLE,),
+    "gate": tuple((partial(has_standing, standing), code) for standing, code in STANDINGS.items()),
+    "replay": (
+        (lambda record: record.again and record.again.outcome == "cannot tell", ExitCode.CANNOT_TELL),
+    ),
+    # Too short a soak cannot tell.
+    "soak": (
+        (lambda record: record.soak and not record.soak.enough, ExitCode.CANNOT_TELL),
+        (
+            lambda record: (
+                record.soak and any(not each.name.startswith(SLOWER_IN) for each in record.soak.alarms)
+            ),
+            ExitCode.REGRESSION,
+        ),
+    ),
+    # That nothing was found is no equality: the record says how large a difference can still be.
+    "statistical": (
+        (lambda record: record.statistical and record.statistical.differences, ExitCode.MISMATCH),
+        (
+            lambda record: record.statistical and record.statistical.pairs < record.statistical.needed,
+            ExitCode.CANNOT_TELL,
+        ),
+    ),
+    "tune": (
+        (partial(has_learnt, "worse"), ExitCode.REGRESSION),
+        (partial(has_learnt, "cannot tell"), ExitCode.CANNOT_TELL),
+        UNSURE,
+    ),
+    # Some envs of a side had no counterpart.
+    "validate": (
+        (lambda record: record.validation and record.validation.envs_not_compared, ExitCode.CANNOT_TELL),
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import install_line, machine
 from hotloop.envs import cuda, native
-from hotloop.judge.busy import BUSY_LOAD
+from hotloop.judge.course import BUSY_LOAD
 from hotloop.judge.judge import CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]

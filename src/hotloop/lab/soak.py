@@ -30,8 +30,8 @@ from hotloop.core.record.experiments import (
 )
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
+from hotloop.judge.checks import conclude_soak
 from hotloop.judge.judge import judge
-from hotloop.judge.soak import conclude
 from hotloop.lab.measure import resources
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING
@@ -112,7 +112,7 @@ class SoFar:
             trends=(),
             ended=self.ended,
         )
-        return conclude(found, self.curves())
+        return conclude_soak(found, self.curves())
 
 
 def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> Record:

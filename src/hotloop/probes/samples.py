@@ -17,7 +17,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Stack
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.sampler import StackSampler
-from hotloop.judge.lever import find_lever, own_stacks
+from hotloop.judge.case import find_lever, own_stacks
 from hotloop.probes import pyspy
 from hotloop.probes.pyspy import OUTSIDE_RATE, OutsideSampler, name_frames
 from hotloop.stats.intervals import share_interval

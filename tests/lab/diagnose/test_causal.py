@@ -11,7 +11,7 @@ import pytest
 
 from hotloop.core import spans
 from hotloop.core.errors import InputError
-from hotloop.judge.slopes import Trial, causal, compared
+from hotloop.judge.expect import Trial, causal, compared
 from hotloop.lab.diagnose.causal import (
     BLOCK,
     FIRST,

@@ -22,7 +22,7 @@ from support.shelves import (
 )
 
 from hotloop.core.record import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
-from hotloop.judge.gate import hold
+from hotloop.judge.checks import hold
 from hotloop.report.page import overview
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf

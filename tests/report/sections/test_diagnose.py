@@ -9,8 +9,7 @@ from support.records import MACHINE, PROFILE
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Ratio
 from hotloop.judge.diagnose import diagnose, since
-from hotloop.judge.expect import expect
-from hotloop.judge.slopes import Trial, causal
+from hotloop.judge.expect import Trial, causal, expect
 from hotloop.report import markdown
 from hotloop.report.kinds import diagnose as sections
 

@@ -7,7 +7,7 @@ from support.records import PROFILE
 from hotloop.core.project import Budget
 from hotloop.core.record.experiments import Estimate
 from hotloop.core.record.profile import Finding, Table
-from hotloop.judge.gate import downgrade_if_unmeasurable, hold
+from hotloop.judge.checks import downgrade_if_unmeasurable, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
 from hotloop.report.kinds.checks import GateView, bisected, gate, listing

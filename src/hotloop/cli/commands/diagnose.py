@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from hotloop.core.record.comparison import Ratio
     from hotloop.judge.case import Alternative
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
-    from hotloop.judge.expect import Expectations
-    from hotloop.judge.slopes import Trial
+    from hotloop.judge.expect import Expectations, Trial
     from hotloop.report.section import Page
 
 FOLDERS = (PROFILES, RECORDS)  # Where records lie unless somebody says otherwise
@@ -229,7 +228,7 @@ def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
 
 def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int:
     """Say what delays came to, and keep it; nothing is told where no part had enough turns."""
-    from hotloop.judge.slopes import UNTOLD, causal
+    from hotloop.judge.expect import UNTOLD, causal
     from hotloop.report.kinds import diagnose as sections
     from hotloop.report.terminal import draw
 

@@ -190,7 +190,7 @@ def keep_program_floor(
 def budget_of(name: str, axes: "ProgramAxes", found: "Tuning", options: TuneProgramOptions) -> "Budget":
     """The floor of the winner as a budget, held by what the search was judged by."""
     from hotloop.core.project import PROGRAM, Budget
-    from hotloop.judge.gate import rounded
+    from hotloop.judge.checks import rounded
     from hotloop.lab.sweep.combinations import metric_of as parsed
     from hotloop.lab.sweep.combinations import program_of as command_of
 

@@ -29,7 +29,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import queued_ns
-from hotloop.judge.slopes import Trial
+from hotloop.judge.expect import Trial
 from hotloop.lab.programs.launch import Launcher, Program
 
 # Names a folder, as an environment variable: loops inside delay their parts and write what they saw

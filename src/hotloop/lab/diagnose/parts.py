@@ -11,7 +11,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.phases import find, home_of, watching
-from hotloop.judge.slopes import Trial
+from hotloop.judge.expect import Trial
 from hotloop.lab.diagnose.causal import FIRST, Experiment, refuse_nothing, trials
 from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.sides import play

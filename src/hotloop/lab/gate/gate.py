@@ -16,7 +16,7 @@ from hotloop.core.project import Budget, Project, parse
 from hotloop.core.record import Record, file_name, read, stacks
 from hotloop.core.record.profile import WALL, Finding, Table
 from hotloop.core.record.stacks import Stack
-from hotloop.judge.gate import weakened
+from hotloop.judge.checks import weakened
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.measure import (
     Checkouts,

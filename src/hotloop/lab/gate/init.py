@@ -17,7 +17,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.project import NAME, Budget, put_budget, read
 from hotloop.core.record import Record
 from hotloop.core.target import Target
-from hotloop.judge.gate import estimate, rounded
+from hotloop.judge.checks import estimate, rounded
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import run
 from hotloop.lab.gate.measure import COUNTED, SPEEDS, Checkouts, GateContext, RemoteMeasurer, branch_of

@@ -24,8 +24,7 @@ from hotloop.core.record.experiments import BudgetResult
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.target import Target
 from hotloop.judge import baselines
-from hotloop.judge.compare import compare_stored
-from hotloop.judge.gate import (
+from hotloop.judge.checks import (
     MEMORY,
     change_of_speed,
     downgrade_if_unmeasurable,
@@ -35,6 +34,7 @@ from hotloop.judge.gate import (
     settle,
     values_of,
 )
+from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import (
     TREE,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.codec import Interval
 from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Since, StageBounds
-from hotloop.judge.expect import Expectations, Given, Reached
-from hotloop.judge.slopes import Causal
+from hotloop.judge.expect import Causal, Expectations, Given, Reached
 from hotloop.report.section import (
     Chapter,
     Heading,

@@ -7,8 +7,8 @@ from hotloop.core.notices import Code
 from hotloop.core.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import own_commit
+from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
-from hotloop.judge.history import Series, histories
 from hotloop.report.charts import Panel
 from hotloop.report.facts import commit_words, measured, notices, title
 from hotloop.report.kinds import bench, checks, compare, profile, sim, sweep, train, validate

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from hotloop.core.errors import ExitCode
 from hotloop.core.project import PROGRAM, Budget
 from hotloop.core.record import ENV_STEPS_PER_S, Record
+from hotloop.judge.baselines import Series
 from hotloop.judge.compare import unlike_plays
-from hotloop.judge.history import Series
 from hotloop.report import html
 from hotloop.report.facts import commit_words, left_out
 from hotloop.report.kinds import checks

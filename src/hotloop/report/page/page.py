@@ -15,7 +15,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Frames, Record, stacks
 from hotloop.core.record.stacks import Stack
 from hotloop.core.time_tree import REST
-from hotloop.judge.history import histories
+from hotloop.judge.baselines import histories
 from hotloop.report import html, shapes
 from hotloop.report.charts import Panel
 from hotloop.report.facts import machine_line, notices
