@@ -30,7 +30,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def installed(monkeypatch: pytest.MonkeyPatch, by: str, direct: object) -> None:
     files = {"INSTALLER": f"{by}\n", "direct_url.json": json.dumps(direct) if direct else ""}
-    monkeypatch.setattr(machine, "told", files.__getitem__)
+    monkeypatch.setattr(machine, "read_metadata", files.__getitem__)
 
 
 @pytest.mark.usefixtures("prefix")

@@ -85,7 +85,12 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
     """Ray, connected meanwhile; `carry` is a folder that travels to machines that are not this one."""
     check_address(address)
     if address != LOCAL:
-        check_reachable(address)
+        host, port = place_of(address)
+        try:
+            socket.create_connection((host, port), timeout=ANSWER_S).close()
+        except OSError as error:
+            why = ray_error_text(error)
+            raise SetupError(f"{address} cannot be reached: {why}; is a Ray head running there?") from None
     ray = load()
     if ray.is_initialized():
         raise SetupError("this process is connected to Ray already: disconnect first")
@@ -99,17 +104,6 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
         finally:
             with signals_kept():
                 ray.shutdown()
-
-
-def check_reachable(address: str) -> None:
-    """Raise SetupError if the address does not accept a connection within ANSWER_S."""
-    host, port = place_of(address)
-    try:
-        socket.create_connection((host, port), timeout=ANSWER_S).close()
-    except OSError as error:
-        raise SetupError(
-            f"{address} cannot be reached: {ray_error_text(error)}; is a Ray head running there?"
-        ) from None
 
 
 @contextmanager

@@ -221,17 +221,15 @@ def install_line(package: str) -> str:
         return f"uv tool install {source(extra)}" if extra else f"uv tool install --with {name} {source()}"
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx install --force {source(extra)}" if extra else f"pipx inject hotloop {name}"
-    if told("INSTALLER").strip() == "conda":
+    installer, here = read_metadata("INSTALLER").strip(), Path(sys.executable).parent
+    if installer == "conda":
         return f"conda install -c conda-forge {name}"
-    return f"{installer()} {source(extra) if extra else name}"
-
-
-def installer() -> str:
-    """Return how pip, or uv's, installs into this Python."""
-    here, python = Path(sys.executable).parent, shlex.quote(sys.executable)
-    if told("INSTALLER").strip() == "uv":
-        return "uv pip install" if is_first("python", here) else f"uv pip install --python {python}"
-    return "pip install" if is_first("pip", here) else f"{python} -m pip install"
+    python, what = shlex.quote(sys.executable), source(extra) if extra else name
+    if installer == "uv":
+        is_usual, usual, exact = is_first("python", here), "uv pip", f"uv pip install --python {python}"
+    else:
+        is_usual, usual, exact = is_first("pip", here), "pip", f"{python} -m pip install"
+    return f"{f'{usual} install' if is_usual else exact} {what}"
 
 
 def is_first(program: str, folder: Path) -> bool:
@@ -243,7 +241,7 @@ def is_first(program: str, folder: Path) -> bool:
 def source(extra: str | None = None) -> str:
     """Return what this copy was installed from, with an extra, as words of a shell."""
     extras = f"[{extra}]" if extra else ""
-    direct = json.loads(told("direct_url.json") or "{}")
+    direct = json.loads(read_metadata("direct_url.json") or "{}")
     url = str(direct.get("url", ""))
     if "dir_info" in direct:
         folder = shlex.quote(unquote(urlparse(url).path) + extras)
@@ -253,7 +251,7 @@ def source(extra: str | None = None) -> str:
     return shlex.quote(f"hotloop{extras} @ {url}" if url else f"hotloop{extras}")
 
 
-def told(file: str) -> str:
+def read_metadata(file: str) -> str:
     """Return a file that the installer wrote beside Hotloop; nothing if there is none."""
     try:
         return metadata.distribution("hotloop").read_text(file) or ""

@@ -186,8 +186,17 @@ def convert(annotation: Any, given: object) -> Any:
         is_none = given is None or (isinstance(given, str) and given.lower() == WORD_FOR_NONE)
         return None if is_none else convert(without_none(annotation), given)
     if get_origin(annotation) is tuple:
-        return tuple(convert(get_args(annotation)[0], item) for item in items_of(given))
-    return READERS[annotation](given)
+        items = given.split(",") if isinstance(given, str) else given
+        if not isinstance(items, Sequence):
+            raise TypeError(given)
+        return tuple(convert(get_args(annotation)[0], item) for item in items)
+    if annotation is bool:
+        return read_bool(given)
+    if annotation is not str:
+        return read_number(annotation, given)
+    if isinstance(given, str):
+        return given
+    raise TypeError(given)
 
 
 def type_name(annotation: Any) -> str:
@@ -208,30 +217,15 @@ def without_none(annotation: Any) -> Any:
     return next(choice for choice in get_args(annotation) if choice is not type(None))
 
 
-def items_of(given: object) -> Sequence[object]:
+def read_number(kind: Any, given: object) -> Any:
+    """Read text of plain characters, or a number of this kind; NumPy's are, a bool is not."""
     if isinstance(given, str):
-        return given.split(",")
-    if isinstance(given, Sequence):
-        return given
-    raise TypeError(given)
-
-
-def number(given: object, kind: type) -> Any:
-    """Text of plain characters, or a number of this kind; NumPy's are, a bool is not."""
-    if isinstance(given, str) and not given.isascii():
-        raise ValueError(given)
-    if isinstance(given, str) or (isinstance(given, kind) and not isinstance(given, bool)):
-        return given
-    raise TypeError(given)
-
-
-def read_int(given: object) -> int:
-    return int(number(given, numbers.Integral))
-
-
-def read_float(given: object) -> float:
-    value = float(number(given, numbers.Real))
-    if not math.isfinite(value):
+        if not given.isascii():
+            raise ValueError(given)
+    elif isinstance(given, bool) or not isinstance(given, numbers.Integral if kind is int else numbers.Real):
+        raise TypeError(given)
+    value = kind(given)
+    if kind is float and not math.isfinite(value):
         raise ValueError(given)
     return value
 
@@ -243,12 +237,3 @@ def read_bool(given: object) -> bool:
     if word in WORDS_FOR_FALSE:
         return False
     raise ValueError(given)
-
-
-def read_str(given: object) -> str:
-    if isinstance(given, str):
-        return given
-    raise TypeError(given)
-
-
-READERS = {int: read_int, float: read_float, bool: read_bool, str: read_str}

@@ -32,7 +32,11 @@ class Target:
 
         Words may stand behind the name in one quoted argument too, as `compare` has them.
         """
-        name, *quoted = split_words(name)
+        head, *quoted = name.split() or [name]
+        if all("=" in each for each in quoted):
+            name = head
+        else:  # a path with a blank in it
+            quoted = []
         spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
         return cls(name, dict(parse_pairs([*quoted, *(words or ()), *spelled])))
 
@@ -68,12 +72,6 @@ class Target:
 
     def __str__(self) -> str:
         return self.words
-
-
-def split_words(quoted: str) -> list[str]:
-    """A name and the `key=value` words behind it; a path with a blank in it is a name."""
-    name, *pairs = quoted.split() or [quoted]
-    return [name, *pairs] if all("=" in pair for pair in pairs) else [quoted]
 
 
 def names_callable(name: str) -> bool:

@@ -111,17 +111,14 @@ class Ready:
     def read(self, *pids: int) -> int | None:
         """Of the threads of processes, by default of this one; None where the kernel does not say."""
         folders = [Path("/proc", str(pid), "task") for pid in pids or (os.getpid(),)]
-        for task in (task for folder in folders for task in tasks_of(folder)):
+        tasks: list[Path] = []
+        for folder in folders:
+            with suppress(OSError):  # a process that has just ended
+                tasks += folder.iterdir()
+        for task in tasks:
             with suppress(OSError, IndexError):  # a thread that has just ended
                 self._seen[task] = int((task / "schedstat").read_text().split()[1])
         return sum(self._seen.values()) if self._seen else None
-
-
-def tasks_of(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
 
 
 def ready_share(first: int | None, last: int | None, wall_ns: int) -> float | None:

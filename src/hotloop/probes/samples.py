@@ -112,7 +112,12 @@ def notices_of(found: Finding) -> tuple[Notice, ...]:
 
 def worked_shares(ns: Mapping[Stack, int], cpu_ns: Mapping[Stack, int]) -> dict[stacks.Frame, float | None]:
     """Return the share of each function's time in which it had a core."""
-    return {stacks.identity(each.frame): works(each) for each in stacks.functions(ns, cpu_ns)}
+    shares: dict[stacks.Frame, float | None] = {}
+    for each in stacks.functions(ns, cpu_ns):
+        cpu = each.total_cpu
+        share = None if cpu is None or not each.total else min(1.0, cpu / each.total)
+        shares[stacks.identity(each.frame)] = share
+    return shares
 
 
 def sampled(scene: Scene) -> Seen:
@@ -210,12 +215,6 @@ def without_ours(stack: Stack, marker: str) -> Stack:
     begin = next((depth for depth, (name, _, _) in enumerate(stack) if name == marker), 0)
     inner = (depth for depth in range(begin, len(stack)) if not stack[depth][1].startswith(OURS))
     return stack[next(inner, len(stack)) :]
-
-
-def works(function: stacks.Function) -> float | None:
-    """The share of a function's time in which it had a core; None where nobody knows."""
-    cpu = function.total_cpu
-    return None if cpu is None or not function.total else min(1.0, cpu / function.total)
 
 
 # Of the time that was looked at; a thread that waits for a core is idle.

@@ -338,7 +338,11 @@ class ProcessState:
                 yield f"closed {name}"
 
     def _settings(self) -> Iterator[str]:
-        if current_folder() != self._folder:
+        try:
+            has_moved = Path.cwd() != self._folder
+        except OSError:  # it was removed
+            has_moved = True
+        if has_moved:
             os.chdir(self._folder)
             yield "changed the folder"
         if umask() != self._umask:
@@ -376,14 +380,6 @@ def umask() -> int:
     found = os.umask(0o077)
     os.umask(found)
     return found
-
-
-def current_folder() -> Path | None:
-    """The current folder; None where it was removed."""
-    try:
-        return Path.cwd()
-    except OSError:
-        return None
 
 
 def handlers() -> dict[signal.Signals, Any]:

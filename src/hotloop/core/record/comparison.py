@@ -1,7 +1,7 @@
 """What comparing two sides found: speeds, equality, distributions, and steps of an adoption."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 from typing import Literal
@@ -29,17 +29,16 @@ def field_words(names: Iterable[str]) -> str:
     for name in names:
         found = NUMBERED.fullmatch(name)
         rows.setdefault(found[1] if found else name, []).append(found[2] if found else "")
-    words = [each for stem, numbers in rows.items() for each in in_row(stem, numbers)]
+    words = list[str]()
+    for stem, numbers in rows.items():
+        counted = sorted(int(each) for each in numbers if each)
+        is_gapless = counted == list(range(counted[0], counted[-1] + 1)) if counted else False
+        if is_gapless and len(counted) >= FEWEST_IN_ROW:
+            words.append(f"{stem}{counted[0]} to {counted[-1]}")
+        else:
+            words += [f"{stem}{each}" for each in numbers]
     more = len(words) - MOST_NAMED
     return ", ".join([*words[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def in_row(stem: str, numbers: Sequence[str]) -> list[str]:
-    """Fields that begin alike: one by one, or the first to the last where none is missing between them."""
-    counted = sorted(int(each) for each in numbers if each)
-    if len(counted) < FEWEST_IN_ROW or counted != list(range(counted[0], counted[-1] + 1)):
-        return [f"{stem}{each}" for each in numbers]
-    return [f"{stem}{counted[0]} to {counted[-1]}"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
