@@ -106,6 +106,7 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
         Stage(name="types", commands=(python("-m", "mypy"),)),
         Stage(name="layers", commands=(("lint-imports",),)),
         Stage(name="sizes", commands=(python("tools/sizes.py"),)),
+        Stage(name="prose", commands=(python("tools/prose.py"),)),
         Stage(name="native", commands=native_tests("release")),
         Stage(name="asan", commands=native_tests("asan"), slow=True),
         Stage(name="tsan", commands=native_tests("tsan"), slow=True),
