@@ -84,10 +84,21 @@ def scan(stream: Stream, asteroid: Asteroid, how: Scan) -> None:
     asteroid.confidence = clamp(asteroid.confidence + how.gain, 0, 1)
 
 
-def mine(game: "Prospector", asteroid: Asteroid, how: Mining) -> None:
-    ship = game.ship
+def mine(game: "Prospector", mode: int) -> bool:
+    """Mine what is selected; a hot tool works badly, and the asteroid may fracture."""
+    ship, asteroid, how = game.ship, game.target, MINING[mode]
+    if asteroid is None:
+        return False
     toolf, heatf = clamp(ship.tool / FULL, 0, 1), clamp(ship.heat / FULL, 0, 2)
-    amounts = scaled(extract(game.stream, asteroid, how, toolf, heatf), positive(MAX_CARGO - ship.load))
+    noise = exp(game.stream.normal(0, how.sigma))
+    hot = 1 - (heatf - F(0.7)) / F(0.3)
+    efficiency = F(1) if heatf <= F(0.7) else max(F(0.1), hot)
+    amount = asteroid.richness * positive(1 - asteroid.depletion) * (F(0.4) + F(0.6) * toolf)
+    amount = amount * efficiency * how.yields * noise
+    amounts = [amount * part for part in asteroid.composition]
+    free, whole = positive(MAX_CARGO - ship.load), total(amounts)
+    if whole > free:  # as much of it as fits
+        amounts = [amount * (free / whole) for amount in amounts]
     ship.cargo = [have + more for have, more in zip(ship.cargo, amounts, strict=True)]
     ship.heat, ship.tool = ship.heat + how.heat, ship.tool - how.wear
     ship.alert = ship.alert + how.alert
@@ -98,22 +109,8 @@ def mine(game: "Prospector", asteroid: Asteroid, how: Mining) -> None:
         asteroid.depletion = F(1)
         game.node.hazard = clamp(game.node.hazard + F(0.1), 0, 1)
         game.count("fracture")
-
-
-def extract(stream: Stream, asteroid: Asteroid, how: Mining, toolf: Number, heatf: Number) -> list[Number]:
-    """What comes out, by commodity; a hot tool works badly."""
-    noise = exp(stream.normal(0, how.sigma))
-    hot = 1 - (heatf - F(0.7)) / F(0.3)
-    efficiency = F(1) if heatf <= F(0.7) else max(F(0.1), hot)
-    amount = asteroid.richness * positive(1 - asteroid.depletion) * (F(0.4) + F(0.6) * toolf)
-    amount = amount * efficiency * how.yields * noise
-    return [amount * part for part in asteroid.composition]
-
-
-def scaled(amounts: list[Number], free: Number) -> list[Number]:
-    """As much of it as fits."""
-    whole = total(amounts)
-    return [amount * (free / whole) for amount in amounts] if whole > free else amounts
+    game.count("mine")
+    return True
 
 
 def fracture_chance(
@@ -229,14 +226,6 @@ def select(game: "Prospector", index: int) -> bool:
     if index >= len(asteroids) or not asteroids[index].depletion < 1:
         return False
     game.ship.selected = index
-    return True
-
-
-def dig(game: "Prospector", how: int) -> bool:
-    if game.target is None:
-        return False
-    mine(game, game.target, MINING[how])
-    game.count("mine")
     return True
 
 
@@ -374,7 +363,7 @@ TABLE = (
     Act(scan_one, 2, "scan deep"),
     Act(listen, 0, "listen"),
     *(Act(select, index, f"select {index}") for index in range(MAX_ASTEROIDS)),
-    *(Act(dig, how, f"mine {('gently', 'steadily', 'hard')[how]}") for how in range(3)),
+    *(Act(mine, how, f"mine {('gently', 'steadily', 'hard')[how]}") for how in range(3)),
     Act(stabilise, 0, "stabilise"),
     Act(refine, 0, "refine"),
     Act(cool_down, 0, "cool down"),

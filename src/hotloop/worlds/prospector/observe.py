@@ -34,10 +34,9 @@ from hotloop.worlds.prospector.numbers import (
     normalised,
     positive,
 )
-from hotloop.worlds.prospector.state import Asteroid, Edge, Market, Ship, State
+from hotloop.worlds.prospector.state import Asteroid, Edge, Ship, State
 
 OBSERVATIONS = 260
-SHIP_AT = 0
 EDGES_AT, EDGE_SIZE = 24, 7
 ASTEROIDS_AT, ASTEROID_SIZE = 68, 11
 PRICES_AT = 244
@@ -105,16 +104,6 @@ def asteroid_row(asteroid: Asteroid | None, *, selected: bool) -> Iterator[Numbe
     yield F(selected)
 
 
-def market_row(market: Market) -> Iterator[Number]:
-    """Observations 244 to 259."""
-    for c in range(COMMODITIES):
-        yield share(market.price[c], PRICE_BASE[c])
-    for c in range(COMMODITIES):
-        yield clamp((market.price[c] - market.previous[c]) / F(100), -1, 1)
-    for c in SHOWN_INVENTORIES:
-        yield share(market.inventory[c], 500)
-
-
 def observation(state: State, time_max: int, *, selection_valid: bool) -> Iterator[Number]:
     """All of it, in order."""
     node = state.nodes[state.ship.node]
@@ -125,7 +114,13 @@ def observation(state: State, time_max: int, *, selection_valid: bool) -> Iterat
     missing = [None] * (MAX_ASTEROIDS - len(node.asteroids))
     for index, asteroid in enumerate([*node.asteroids, *missing]):
         yield from asteroid_row(asteroid, selected=index == state.ship.selected)
-    yield from market_row(state.market)
+    market = state.market
+    for c in range(COMMODITIES):
+        yield share(market.price[c], PRICE_BASE[c])
+    for c in range(COMMODITIES):
+        yield clamp((market.price[c] - market.previous[c]) / F(100), -1, 1)
+    for c in SHOWN_INVENTORIES:
+        yield share(market.inventory[c], 500)
 
 
 Metric = Callable[[Ship, bool], Number | int]  # From a ship, and whether it survived, to a float32

@@ -67,11 +67,6 @@ class Memory:
     line: Number = NOTHING  # With less hull it goes home; lower where it left the station unmended
 
 
-def affordable(price: int) -> Number:
-    """The observation of credits from which a price can be paid."""
-    return log(F(1) + F(price + 1)) / RICHEST
-
-
 class Player:
     """One player of one env."""
 
@@ -89,7 +84,10 @@ class Player:
         self.row = self.seen["observations"][0].tolist()
         if self.row[17]:
             return [self.trade()]
-        return [self.go_home() if self.should_go_home() else self.work()]
+        row, habits = self.row, self.habits
+        hurt = row[1] < self.memory.line
+        goes_home = row[4] > habits.cargo or row[2] > habits.heat or row[0] < habits.fuel or hurt
+        return [self.go_home() if goes_home else self.work()]
 
     # What it sees.
 
@@ -114,7 +112,8 @@ class Player:
         return value * F(rock[7]) * (1 - F(rock[8]))
 
     def can_pay(self, price: int) -> bool:
-        return bool(self.row[7] >= affordable(price))
+        credits_shown = log(F(1) + F(price + 1)) / RICHEST  # by whoever can pay it
+        return bool(self.row[7] >= credits_shown)
 
     # At the station.
 
@@ -141,12 +140,10 @@ class Player:
             return REPAIR_HULL
         if habits.scans and (hull < habits.hull or self.row[0] < habits.fuel):
             return CASH_OUT
-        self.memory.line = habits.hull if hull >= habits.hull else self.lower_line(hull)
+        # If it leaves with less than it would come home with, it is mended next time, or not at all.
+        lines = (habits.hull, habits.overhaul)
+        self.memory.line = next((line for line in lines if hull >= line), F(0))
         return 0
-
-    def lower_line(self, hull: float) -> Number:
-        """For who leaves with less than it would come home with: mended next time, or not at all."""
-        return self.habits.overhaul if hull >= self.habits.overhaul else F(0)
 
     def sale(self) -> int | None:
         """All of it, or a quarter of what rises while patience lasts."""
@@ -172,11 +169,6 @@ class Player:
         return F(self.way(slot)[5]) + F(dear)
 
     # In the field.
-
-    def should_go_home(self) -> bool:
-        row, habits = self.row, self.habits
-        hurt = row[1] < self.memory.line
-        return bool(row[4] > habits.cargo or row[2] > habits.heat or row[0] < habits.fuel or hurt)
 
     def go_home(self) -> int:
         """To the station where it can be seen, else anywhere, by one way after another."""

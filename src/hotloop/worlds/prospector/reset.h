@@ -1,4 +1,4 @@
-// reset.h - how an episode begins. Must agree with reset.py.
+// reset.h - how an episode begins. Must agree with state.py.
 //
 // Whole numbers are drawn first, in the order of the rules; the arithmetic of the ways follows, many at a
 // time. How many draws asteroids take is fixed, so theirs are jumped over, and made when the ship arrives.

@@ -34,8 +34,7 @@ from hotloop.worlds.prospector.numbers import (
     sqrt,
 )
 from hotloop.worlds.prospector.observe import METRICS, observation
-from hotloop.worlds.prospector.reset import begin
-from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State, words
+from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State, begin, words
 
 SCAN_ACTIONS = (8, 9, 10)
 
@@ -153,7 +152,10 @@ class Prospector:
         self.out["rewards"][0] = self.reward(destroyed, stranded, terminal or truncated)
         self.out["terminals"][...] = terminal
         self.out["truncations"][...] = truncated
-        self.show_metrics(survived=not (destroyed or stranded))
+        for name, value in METRICS.items():
+            self.out[name][...] = value(ship, not (destroyed or stranded))
+        self.out["dt"][...] = dt
+        self.out["invalid"][...] = self.invalid
         for name, happened in (("destroyed", destroyed), ("stranded", stranded), ("time_up", truncated)):
             if happened:
                 self.count(name)
@@ -192,12 +194,6 @@ class Prospector:
         if done and not destroyed and not stranded:
             reward = reward + F(0.002) * ship.credits / CREDIT_SCALE
         return F(reward)
-
-    def show_metrics(self, *, survived: bool) -> None:
-        for name, value in METRICS.items():
-            self.out[name][...] = value(self.ship, survived)
-        self.out["dt"][...] = self.dt
-        self.out["invalid"][...] = self.invalid
 
     def observations(self) -> None:
         seen = observation(self.state, self.time_max, selection_valid=self.target is not None)
