@@ -8,7 +8,7 @@ from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, PlayerTwin, Rival, Twin, World
 from hotloop.worlds.grid.briefing import brief
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
-from hotloop.worlds.grid.rules import Rules, flatten, read_rules
+from hotloop.worlds.grid.rules import flatten, read_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +90,23 @@ def plan(parameters: Parameters) -> Plan:
     if parameters.teams > parameters.agents:
         raise InputError(f"teams={parameters.teams}: more than there are agents ({parameters.agents})")
     briefing = brief(rules)
-    cells = draw_map(parameters, rules)
+    if parameters.map:
+        symbols = [rules.first(kind).symbol for kind in rules.kinds]
+        stations = {symbol: Cell.STATION + index for index, symbol in enumerate(symbols) if symbol}
+        cells = read_map(parameters.map, {**LEGEND, **stations})
+    else:
+        cells = bordered(*parse_size(parameters.map_size))
     height, width = len(cells), len(cells[0])
     walls = 0 if parameters.map else int(height * width * parameters.density)
     drawn = {} if parameters.map else rules.place
     placed = [rules.kinds.index(kind) for kind, count in drawn.items() for _ in range(count)]
     flat = list(chain.from_iterable(cells))
-    check_room(parameters, flat.count(Cell.EMPTY) + flat.count(Cell.SPAWN) - walls - len(placed))
+    room = flat.count(Cell.EMPTY) + flat.count(Cell.SPAWN) - walls - len(placed)
+    if parameters.agents > room:
+        raise InputError(
+            f"agents={parameters.agents}: the map has {max(room, 0)} free cells; "
+            "use fewer agents, a larger map or a lower density"
+        )
     return {
         "rules": rules,
         "height": height,
@@ -118,23 +128,6 @@ def plan(parameters: Parameters) -> Plan:
         "briefing": briefing,
         **briefing.flatten(),
     }
-
-
-def draw_map(parameters: Parameters, rules: Rules) -> list[list[int]]:
-    """The map as it is before anything is drawn from a seed."""
-    if not parameters.map:
-        return bordered(*parse_size(parameters.map_size))
-    symbols = [rules.first(kind).symbol for kind in rules.kinds]
-    stations = {symbol: Cell.STATION + index for index, symbol in enumerate(symbols) if symbol}
-    return read_map(parameters.map, {**LEGEND, **stations})
-
-
-def check_room(parameters: Parameters, room: int) -> None:
-    if parameters.agents > room:
-        raise InputError(
-            f"agents={parameters.agents}: the map has {max(room, 0)} free cells; "
-            "use fewer agents, a larger map or a lower density"
-        )
 
 
 def layout(parameters: Parameters) -> Layout:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.worlds.grid.features import KINDS
-from hotloop.worlds.grid.rules import Area, Rules
+from hotloop.worlds.grid.rules import Rules
 
 DOTS = 8  # Rows and columns of a drawing
 
@@ -37,16 +37,15 @@ class Sprite:
 
 @cache
 def sprites() -> dict[str, Sprite]:
-    """Every drawing, by the name of what it shows."""
+    """Every drawing, by the name of what it shows: a line of name, symbol and colour, then the dots."""
     text = (package_files.files("hotloop.worlds.grid") / "tables" / "sprites.txt").read_text("utf-8")
-    return dict(parse(block.split("\n")) for block in text.strip().split("\n\n"))
-
-
-def parse(lines: list[str]) -> tuple[str, Sprite]:
-    """Read one drawing: a line of name, symbol and colour, then the dots."""
-    name, symbol, colour = lines[0].split()
-    red, green, blue = bytes.fromhex(colour)
-    return name, Sprite(symbol=symbol, colour=(red, green, blue), dots=tuple(lines[1:]))
+    found = {}
+    for block in text.strip().split("\n\n"):
+        head, *dots = block.split("\n")
+        name, symbol, colour = head.split()
+        red, green, blue = bytes.fromhex(colour)
+        found[name] = Sprite(symbol=symbol, colour=(red, green, blue), dots=tuple(dots))
+    return found
 
 
 PIXELS = 2  # Of an image, along each side of a sprite's dot
@@ -108,16 +107,14 @@ class GridDrawer:
         tints = np.zeros(cells.shape[:2], np.uint16)
         for row, col in np.argwhere(np.isin(cells[..., 0], (0, WALL), invert=True)).tolist():
             tag, team, _, vibe = cells[row, col].tolist()
-            area = self._area(tag, vibe)
+            if tag == AGENT:
+                area = self._rules.mobile if vibe == self._rules.mobile_vibe else None
+            else:
+                area = self._rules.first(self._names[tag]).area
             if area and (team or area.reach == "all"):
                 top, left = max(0, row - area.radius), max(0, col - area.radius)
                 tints[top : row + area.radius + 1, left : col + area.radius + 1] = team + 1
         return np.dstack((cells.astype(np.uint16), tints))
-
-    def _area(self, tag: int, vibe: int) -> Area | None:
-        if tag == AGENT:
-            return self._rules.mobile if vibe == self._rules.mobile_vibe else None
-        return self._rules.first(self._names[tag]).area
 
     def _tile(self, look: Look) -> NDArray[np.uint8]:
         if look not in self._tiles:

@@ -23,21 +23,18 @@ def fire(grid: "Grid", event: Event) -> None:
     lane = EVENT_LANES + 4096 * index
     if event.effect == "spawn":
         spawn(grid, event, index, lane)
-    for target in () if event.effect == "spawn" else struck(grid, event, lane):
-        strike(grid, event, target)
+    else:
+        # Everything of the event's kind, or `count` draws from it, with repetition.
+        kind = -1 if event.kind == AGENT else grid.rules.kinds.index(event.kind)
+        of_kind = [station for station in grid.stations if station.kind == kind]
+        targets: Sequence[Agent | Station] = grid.agents if event.kind == AGENT else of_kind
+        if event.count and targets:
+            draws = Draws(grid.episode_seed, grid.tick)
+            targets = [targets[draws.below(lane + k, len(targets))] for k in range(event.count)]
+        for target in targets:
+            strike(grid, event, target)
     if event.then:
         fire(grid, grid.events_by_name[event.then])
-
-
-def struck(grid: "Grid", event: Event, lane: int) -> Sequence[Agent | Station]:
-    """Everything of the event's kind, or `count` draws from it, with repetition."""
-    kind = -1 if event.kind == AGENT else grid.rules.kinds.index(event.kind)
-    of_kind = [station for station in grid.stations if station.kind == kind]
-    all_of_it: Sequence[Agent | Station] = grid.agents if event.kind == AGENT else of_kind
-    if not event.count or not all_of_it:
-        return all_of_it
-    draws = Draws(grid.episode_seed, grid.tick)
-    return [all_of_it[draws.below(lane + k, len(all_of_it))] for k in range(event.count)]
 
 
 def strike(grid: "Grid", event: Event, target: Agent | Station) -> None:

@@ -49,22 +49,18 @@ def look(tokens: NDArray[np.uint8], radius: int) -> Sight:
     """Read an observation of shape [tokens, 3]."""
     sight = Sight()
     used = [tuple(token) for token in tokens.tolist() if token[0] != UNUSED]
-    south, east = place({feature: value for where, feature, value in used if where == GLOBAL}, sight)
-    for where, feature, value in used:
-        if where != GLOBAL:
-            cell = south + where // 16 - radius, east + where % 16 - radius
-            see(sight, cell, feature, value)
-    sight.agents.discard(sight.here)
-    sight.cells = seen_cells(sight.here, radius, clear_distance(used, len(tokens), radius))
-    return sight
-
-
-def place(shown: Mapping[int, int], sight: Sight) -> Cell:
-    """Read the global tokens: where the agent is and what became of its last action."""
+    shown = {feature: value for where, feature, value in used if where == GLOBAL}
     sight.last_action = shown.get(Feature.LAST_ACTION, 0)
     south = shown.get(Feature.SOUTH, 0) - shown.get(Feature.NORTH, 0)
-    sight.here = south, shown.get(Feature.EAST, 0) - shown.get(Feature.WEST, 0)
-    return sight.here
+    east = shown.get(Feature.EAST, 0) - shown.get(Feature.WEST, 0)
+    sight.here = south, east
+    for where, feature, value in used:
+        if where != GLOBAL:
+            see(sight, (south + where // 16 - radius, east + where % 16 - radius), feature, value)
+    sight.agents.discard(sight.here)
+    span, clear = range(-radius, radius + 1), clear_distance(used, len(tokens), radius)
+    sight.cells = [(south + row, east + col) for row in span for col in span if abs(row) + abs(col) <= clear]
+    return sight
 
 
 def see(sight: Sight, cell: Cell, feature: int, value: int) -> None:
@@ -76,17 +72,13 @@ def see(sight: Sight, cell: Cell, feature: int, value: int) -> None:
             sight.walls.add(cell)
         else:
             sight.stations[cell] = SeenStation(value)
-    elif cell in sight.stations:
-        see_station(sight.stations[cell], feature, value)
+    elif station := sight.stations.get(cell):
+        if feature in (Feature.COOLDOWN, Feature.CLIPPED):
+            station.wait = max(station.wait, value)
+        elif feature == Feature.USES:
+            station.spent = value == 0
     elif cell == sight.here:
         see_self(sight, feature, value)
-
-
-def see_station(station: SeenStation, feature: int, value: int) -> None:
-    if feature in (Feature.COOLDOWN, Feature.CLIPPED):
-        station.wait = max(station.wait, value)
-    elif feature == Feature.USES:
-        station.spent = value == 0
 
 
 def see_self(sight: Sight, feature: int, value: int) -> None:
@@ -105,11 +97,6 @@ def clear_distance(used: list[tuple[int, int, int]], limit: int, radius: int) ->
         return 2 * radius
     where = used[-1][0]
     return -1 if where == GLOBAL else abs(where // 16 - radius) + abs(where % 16 - radius) - 1
-
-
-def seen_cells(here: Cell, radius: int, distance: int) -> list[Cell]:
-    span = range(-radius, radius + 1)
-    return [(here[0] + row, here[1] + col) for row in span for col in span if abs(row) + abs(col) <= distance]
 
 
 FRAME = 64  # Side of the square that is remembered; native code keeps a row in a word
@@ -284,14 +271,17 @@ class Mind:
         if self.route is None or not self.holds(self.route, wishes, sight):
             self.route = self.find_route(wishes, sight)
         if self.route.distance is None:
-            return self.wander(sight)
+            # Step anywhere: there is nothing to do here, or no way to it.
+            return self.first_step({turn: self.beside(sight, turn) for turn in self.turns()}, sight)
         return self.follow(self.route, self.route.distance, sight)
 
     # What it wants.
 
     def wishes(self, sight: Sight) -> Wishes:
         """What it could do now; it charges when low, and makes nothing before it has fetched a batch."""
-        self.feel_fuel(sight)
+        if self.briefing.fuel >= 0:
+            fuel = sight.inventory.get(self.briefing.fuel, 0)
+            self.charging = fuel < self.briefing.low * (2 if self.charging else 1)
         able = {k: task.tier for k, task in enumerate(self.briefing.tasks) if self.able(task, sight)}
         if Tier.MAKE not in able.values():
             self.stocked = False
@@ -299,11 +289,6 @@ class Mind:
             self.stocked = True
         unwanted = {Tier.CHARGE: not self.charging, Tier.MAKE: not self.stocked}
         return frozenset(k for k, tier in able.items() if not unwanted.get(tier))
-
-    def feel_fuel(self, sight: Sight) -> None:
-        if self.briefing.fuel >= 0:
-            fuel = sight.inventory.get(self.briefing.fuel, 0)
-            self.charging = fuel < self.briefing.low * (2 if self.charging else 1)
 
     def able(self, task: Task, sight: Sight) -> bool:
         """Whether it holds what a task takes, has a use for what it gives, and may count on helpers."""
@@ -370,20 +355,17 @@ class Mind:
         beside = {turn: self.beside(sight, turn) for turn in self.turns()}
         nearer = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here - 1}
         aside = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here}
+        tasks = self.tasks(route.wishes, route.tier)
         for turn, cell in nearer.items():
-            if task := self.task_at(route, cell):
-                return self.arrive(task, sight, turn)
+            if station := self.atlas.stations.get(cell):
+                for task in tasks:
+                    if task.kind == station.kind:
+                        return self.arrive(task, sight, turn)
         if step := self.first_step(nearer, sight):
             self.stuck = 0
             return step
         self.stuck += 1
         return NOOP if self.stuck % 2 else self.first_step(aside, sight)
-
-    def task_at(self, route: Route, cell: Cell) -> Task | None:
-        """The task of the route that the station in a cell is there for, if one is."""
-        station = self.atlas.stations.get(cell)
-        tasks = self.tasks(route.wishes, route.tier)
-        return next((task for task in tasks if station and task.kind == station.kind), None)
 
     def first_step(self, cells: Mapping[int, Cell], sight: Sight) -> int:
         """Step to the first cell nobody and nothing is in; 0 where there is none."""
@@ -404,10 +386,6 @@ class Mind:
     def move(self, sight: Sight, turn: int) -> int:
         self.aimed = self.beside(sight, turn)
         return 1 + turn
-
-    def wander(self, sight: Sight) -> int:
-        """Step anywhere: there is nothing to do here, or no way to it."""
-        return self.first_step({turn: self.beside(sight, turn) for turn in self.turns()}, sight)
 
     # What it does there.
 
