@@ -1,4 +1,4 @@
-"""What the games of two seats came to: wins by seat, lengths, games per second, and where the time went."""
+"""Episodes of user code and games of two seats: played, counted, timed, and rated in a round robin."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,11 @@ from hotloop.lab.sim.seated import (
     games_of,
     is_seated,
 )
-from hotloop.lab.sim.sim import SimSettings, Stretches, episode_notices
+from hotloop.lab.sim.sim import PlayState, SimSettings, episode_notices
 from hotloop.stats.elo import rate
 from hotloop.stats.summary import with_metrics
+
+Values = Mapping[str, Sequence[float]]
 
 LAST = "env.last"  # The row in which an AEC env of PettingZoo looks for the agent whose turn it is
 FEWEST_CALLS = 50  # Calls of a pass, however few games it is for: a shorter one times little but the clock
@@ -281,17 +283,11 @@ class Played:
 
 
 @dataclass(slots=True, kw_only=True)
-class EpisodesState:
-    """What is known so far."""
+class EpisodesState(PlayState):
+    """The episodes of user code so far; a call is a step, or a whole game of two seats."""
 
-    work: Tally
     episodes: list[Played] = field(default_factory=list)
     actions: list[Any] = field(default_factory=list)  # What was played, where it is kept
-    wall_ns: int = 0
-    calls: int = 0
-    stretches: Stretches = field(default_factory=Stretches)
-    cpu_ns: int = 0
-    partial: bool = True
 
 
 class Scores:
@@ -313,7 +309,7 @@ class Scores:
             self._returns = np.zeros(earned.shape)
         self._ages += alive
         self._returns += earned * alive[:, None]
-        over = ended(subject, begun)
+        over = find_ended(subject, begun)
         self._over = over & alive if subject.autoreset == NEXT_STEP else np.zeros_like(over)
         cut = ~over & (self._ages >= self._limit)
         told = [
@@ -331,8 +327,8 @@ class Scores:
         return played
 
 
-def ended(subject: Subject, resets_before: int) -> NDArray[np.bool_]:
-    """Envs whose episode is over with the last call."""
+def find_ended(subject: Subject, resets_before: int) -> NDArray[np.bool_]:
+    """Return the envs whose episode is over with the last call."""
     if subject.spec.num_envs == 1:
         return np.array([subject.resets > resets_before])
     shown, envs = subject.everything(), subject.spec.num_envs
@@ -343,7 +339,7 @@ def ended(subject: Subject, resets_before: int) -> NDArray[np.bool_]:
 
 
 def rewards_of(subject: Subject) -> NDArray[np.float64]:
-    """What every agent of every env was given by the last call, [num_envs, agents]."""
+    """Return the rewards of the last call, [num_envs, agents]."""
     own = getattr(subject, "rewards_now", None)  # turns give rewards to others than whose turn it is
     if own is not None:
         return np.asarray(own, np.float64).reshape(1, -1)
@@ -366,29 +362,22 @@ def play(
         subject.reset()
         found = EpisodesState(work=Tally(lambda: subject.counters))
         with until_interrupted(found):
-            play_all(subject, asked, found, progress, keep=keep)
+            scores, actions = Scores(subject, asked.steps or ENDLESS_STEPS), acting(asked.player, subject)
+            while len(found.episodes) < asked.episodes:
+                start, used = now_ns(), cpu_ns()
+                chosen = next(actions)
+                over = scores.step(chosen)
+                took = now_ns() - start
+                found.add(took, cpu_ns() - used)
+                if keep:
+                    found.actions.append(chosen)
+                found.episodes += over
+                progress(min(len(found.episodes), asked.episodes), asked.episodes)
+            del found.episodes[asked.episodes :]
         found.work.note()
         tape = (subject, found.actions) if keep else None
-        return judge(record(subject, asked, recorder, found)), tape
-
-
-def play_all(
-    subject: Subject, asked: SimSettings, found: EpisodesState, progress: Progress, *, keep: bool
-) -> None:
-    scores, actions = Scores(subject, asked.steps or ENDLESS_STEPS), acting(asked.player, subject)
-    while len(found.episodes) < asked.episodes:
-        start, used = now_ns(), cpu_ns()
-        chosen = next(actions)
-        over = scores.step(chosen)
-        took = now_ns() - start
-        found.wall_ns += took
-        found.calls += 1
-        found.stretches.add(took, cpu_ns() - used)
-        if keep:
-            found.actions.append(chosen)
-        found.episodes += over
-        progress(min(len(found.episodes), asked.episodes), asked.episodes)
-    del found.episodes[asked.episodes :]
+        values = values_of_episodes(subject, found)
+        return judge(record(subject, asked, recorder, found, values, asked.player)), tape
 
 
 def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: bool) -> Record:
@@ -399,31 +388,31 @@ def play_games(target: Target, asked: SimSettings, progress: Progress, *, keep: 
         assert isinstance(subject, Seated), "it names its players"
         recorder = Recorder("sim", subject.spec)
         found = EpisodesState(work=Tally(lambda: subject.counters))
+        limit = asked.steps or ENDLESS_STEPS
         with until_interrupted(found):
-            play_whole_games(subject, asked, found, progress)
+            # a warm-up game, then every game from the seed; no step belongs to a game that does not count
+            subject.reset()
+            play_one(subject, limit)
+            subject.reset()
+            subject.keep_games()
+            found.work.begin()
+            while found.calls < asked.episodes:
+                begin, used = now_ns(), cpu_ns()
+                if not play_one(subject, limit):
+                    raise InputError(
+                        f"a game of {subject.spec.name} did not end in {limit:,} steps: "
+                        "give steps=N for longer ones"
+                    )
+                took = now_ns() - begin
+                found.add(took, cpu_ns() - used)
+                progress(found.calls, asked.episodes)
         found.work.note()
         parts = {} if found.partial else split_again(as_game(target), asked, found.wall_ns)
-        return judge(record_of_games(subject, asked, recorder, found, parts))
-
-
-def play_whole_games(subject: Seated, asked: SimSettings, found: EpisodesState, progress: Progress) -> None:
-    """Play a warm-up game, then every game from the seed; no step is made that belongs to no counted game."""
-    limit = asked.steps or ENDLESS_STEPS
-    subject.reset()
-    play_one(subject, limit)
-    subject.reset()
-    subject.keep_games()
-    found.work.begin()
-    while found.calls < asked.episodes:
-        begin, used = now_ns(), cpu_ns()
-        if not play_one(subject, limit):
-            raise InputError(
-                f"a game of {subject.spec.name} did not end in {limit:,} steps: give steps=N for longer ones"
-            )
-        took, used = now_ns() - begin, cpu_ns() - used
-        found.stretches.add(took, used)
-        found.wall_ns, found.cpu_ns, found.calls = found.wall_ns + took, found.cpu_ns + used, found.calls + 1
-        progress(found.calls, asked.episodes)
+        games = counted_games(subject)[: found.calls]
+        values = {**values_of(games), **rates_of_games(subject, found, games), **parts}
+        cpu_share = found.cpu_ns / max(found.wall_ns, 1)
+        resources = Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=cpu_share)
+        return judge(record(subject, asked, recorder, found, values, subject.policy, resources=resources))
 
 
 def play_one(subject: Seated, limit: int) -> bool:
@@ -462,88 +451,67 @@ def play_one_timed(subject: Seated) -> None:
     play_one(subject, ENDLESS_STEPS)
 
 
-def record_of_games(
-    subject: Seated,
-    asked: SimSettings,
-    recorder: Recorder,
-    found: EpisodesState,
-    parts: Mapping[str, Sequence[float]],
-) -> Record:
-    """Return the record of games that were played one after another."""
-    games, env_steps = counted_games(subject)[: found.calls], found.work.gained["env_steps"]
+def rates_of_games(subject: Seated, found: EpisodesState, games: Sequence[GameOver]) -> Values:
+    """Return the speeds of games that were played one after another; empty if there are none."""
     seconds = max(found.wall_ns, 1) / 1e9
-    rates: dict[str, Sequence[float]] = {}
-    if games:
-        rates = {
-            **throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained),
-            EPISODES_PER_S: [len(games) / seconds],
-            f"{CONTEST}games_per_s": [len(games) / seconds],
-            f"{CONTEST}decisions_per_s": [sum(game.length for game in games) / seconds],
-            GAMES_PER_S: found.stretches.speeds(len(games), found.calls),
-            CPU_SHARE: found.stretches.cpu_shares,
-        }
-    iterations = env_steps // max(len(games), 1)
-    return recorder.record(
-        method=describe_method(
-            subject.spec,
-            rounds=len(games),
-            iterations=iterations,
-            policy=subject.policy,
-            warmup=iterations,
-            headline=GAMES_PER_S,
-        ),
-        counters=found.work.gained,
-        values={**values_of(games), **rates, **parts, "wall_ns": [float(found.wall_ns)]},
-        notices=episode_notices(
-            [each.cut for each in found.episodes],
-            asked.episodes,
-            asked.steps or ENDLESS_STEPS,
-            partial=found.partial,
-        ),
-        partial=found.partial,
-        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
-    )
+    if not games:
+        return {}
+    return {
+        **throughput(subject.spec, found.work.gained["env_steps"], [found.wall_ns], found.work.gained),
+        EPISODES_PER_S: [len(games) / seconds],
+        f"{CONTEST}games_per_s": [len(games) / seconds],
+        f"{CONTEST}decisions_per_s": [sum(game.length for game in games) / seconds],
+        GAMES_PER_S: found.stretches.speeds(len(games), found.calls),
+        CPU_SHARE: found.stretches.cpu_shares,
+    }
 
 
-def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: EpisodesState) -> Record:
+def values_of_episodes(subject: Subject, found: EpisodesState) -> Values:
+    """Return returns, lengths and speeds of episodes; of agents that have names what each came to."""
     env_steps, played = found.work.gained["env_steps"], found.episodes
+    names = list(getattr(getattr(subject, "env", None), "possible_agents", ()))
+    has_names = bool(played) and len(names) == len(played[0].returns)
     speeds = throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
     if found.wall_ns and played:
         speeds[EPISODES_PER_S] = [len(played) * 1e9 / found.wall_ns]
+    return {
+        "return_per_agent": [float(each.returns.mean()) for each in played],
+        "episode_length": [float(each.length) for each in played],
+        **{
+            f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
+            for agent, name in enumerate(names if has_names else ())
+        },
+        **speeds,
+        GAMES_PER_S: found.stretches.speeds(len(played), found.calls),
+        CPU_SHARE: found.stretches.cpu_shares,
+    }
+
+
+def record(
+    subject: Subject,
+    asked: SimSettings,
+    recorder: Recorder,
+    found: EpisodesState,
+    values: Values,
+    policy: str,
+    **more: Any,
+) -> Record:
+    """Return the record of episodes or whole games; games had a warm-up game before them."""
+    rounds = len(values["episode_length"])
+    iterations = found.work.gained["env_steps"] // max(rounds, 1)
+    cuts = [each.cut for each in found.episodes]
     return recorder.record(
         method=describe_method(
             subject.spec,
-            rounds=len(played),
-            iterations=env_steps // max(len(played), 1),
-            policy=asked.player,
+            rounds=rounds,
+            iterations=iterations,
+            policy=policy,
+            warmup=iterations if isinstance(subject, Seated) else 0,
             headline=GAMES_PER_S,
         ),
         counters=found.work.gained,
-        values={
-            "return_per_agent": [float(each.returns.mean()) for each in played],
-            "episode_length": [float(each.length) for each in played],
-            **returns_by_agent(subject, played),
-            **speeds,
-            GAMES_PER_S: found.stretches.speeds(len(played), found.calls),
-            CPU_SHARE: found.stretches.cpu_shares,
-            "wall_ns": [float(found.wall_ns)],
-        },
-        notices=episode_notices(
-            [each.cut for each in found.episodes],
-            asked.episodes,
-            asked.steps or ENDLESS_STEPS,
-            partial=found.partial,
-        ),
+        values={**values, "wall_ns": [float(found.wall_ns)]},
+        notices=episode_notices(cuts, asked.episodes, asked.steps or ENDLESS_STEPS, partial=found.partial),
         partial=found.partial,
+        **more,
     )
-
-
-def returns_by_agent(subject: Subject, played: Sequence[Played]) -> dict[str, list[float]]:
-    """Of agents that have names, what each came to."""
-    names = list(getattr(getattr(subject, "env", None), "possible_agents", ()))
-    if not played or len(names) != len(played[0].returns):
-        return {}
-    return {
-        f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
-        for agent, name in enumerate(names)
-    }

@@ -1,5 +1,6 @@
 """Sim: episodes played to their end by a named player, and what came of them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,6 @@ from hotloop.core.record import (
     OUTCOME,
     REASON,
     SPLIT,
-    Method,
     Record,
     Resources,
 )
@@ -99,7 +99,8 @@ class Stretches:
         self._cpu_ns.append(self._open_cpu_ns)
         self._open = self._open_ns = self._open_cpu_ns = 0
         if len(self._ns) == MOST:
-            self._ns, self._cpu_ns = in_twos(self._ns), in_twos(self._cpu_ns)
+            for values in (self._ns, self._cpu_ns):  # every two neighbors become one
+                values[:] = [early + late for early, late in zip(values[::2], values[1::2], strict=True)]
             self._calls *= 2
 
     @property
@@ -114,26 +115,34 @@ class Stretches:
         return [self._calls * events / calls * 1e9 / max(ns, 1) for ns in self._ns]
 
 
-def in_twos(values: Sequence[int]) -> list[int]:
-    """Return the sums of every two neighbors."""
-    return [early + late for early, late in zip(values[::2], values[1::2], strict=True)]
+@dataclass(slots=True, kw_only=True)
+class PlayState:
+    """What is known so far of episodes that are played: work and time."""
+
+    work: Tally
+    wall_ns: int = 0  # Of choosing and stepping; what watching costs is not in it
+    cpu_ns: int = 0  # Of the process, on all its cores, while choosing and stepping
+    calls: int = 0
+    stretches: Stretches = field(default_factory=Stretches)
+    partial: bool = True
+
+    def add(self, wall_ns: int, cpu_ns: int) -> None:
+        """Add the time of one call, or of one game."""
+        self.wall_ns += wall_ns
+        self.cpu_ns += cpu_ns
+        self.calls += 1
+        self.stretches.add(wall_ns, cpu_ns)
 
 
 @dataclass(slots=True, kw_only=True)
-class SimState:
-    """What is known so far."""
+class SimState(PlayState):
+    """The episodes of a batch of ours so far; a call is a step of every env."""
 
-    work: Tally
     # By env; each env plays its share, so that short episodes are not counted more often than long ones
     finished: list[list[Episode]]
     shares: list[int]
-    wall_ns: int = 0  # Of choosing and stepping; what watching costs is not in it
-    cpu_ns: int = 0  # Of the process, on all its cores, while choosing and stepping
     # Of the infos of the world's history, over all steps of each env
     sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    steps: int = 0  # Of each env
-    stretches: Stretches = field(default_factory=Stretches)
-    partial: bool = True
 
     @property
     def episodes(self) -> list[Episode]:
@@ -184,11 +193,7 @@ class Game:
             ended = episodes.step(actions)
             self.player.note([episode.env for episode in ended])
             took = now_ns() - start
-            found.wall_ns += took
-            used = cpu_ns() - used
-            found.stretches.add(took, used)
-            found.cpu_ns += used
-            found.steps += 1
+            found.add(took, cpu_ns() - used)
             for info in found.sums:
                 found.sums[info] += episodes.told[info]
             for episode in ended:
@@ -227,7 +232,7 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
     batch = make(
         target.name,
-        **{"num_envs": envs_for(asked.episodes), **recorded(target, asked), **timed, **target.keys},
+        **{"num_envs": envs_for(asked.episodes), **keys_of_tape(target, asked), **timed, **target.keys},
     )
     require_host(batch, "sim")
     player = find_players(batch, asked.player, asked.opponent)
@@ -236,8 +241,8 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     return Game(batch=batch, player=player, asked=asked, limit=limit)
 
 
-def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
-    """The keys that a tape was recorded with, where one is to be played."""
+def keys_of_tape(target: Target, asked: SimSettings) -> dict[str, object]:
+    """Return the keys that a tape was recorded with, if one is played."""
     if not asked.player.startswith(TAPE):
         return {}
     tape = tapes.read(Path(asked.player.removeprefix(TAPE)))
@@ -273,70 +278,63 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
 
 
 def record(game: Game, recorder: Recorder, found: SimState) -> Record:
-    batch, episodes = game.batch, found.episodes
-    env_steps = found.work.gained["env_steps"]
-    speeds = throughput(batch.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
+    """Return the record of a game: a round is an episode, whose steps are the mean."""
+    spec, episodes, gained = game.batch.spec, found.episodes, found.work.gained
+    env_steps = gained["env_steps"]
+    ended = spec.world.rules_end
+    said = Counter(ended if episode.terminal else "steps" for episode in episodes) if ended else {}
+    history = history_of(game.batch).items() if found.calls else ()
     made = recorder.record(
-        method=method(game, found),
-        counters=found.work.gained,
+        method=describe_method(
+            spec,
+            rounds=len(episodes),
+            iterations=env_steps // max(len(episodes), 1),
+            policy=who_plays(game),
+            warmup=game.warmup_calls * spec.num_envs,
+            headline=GAMES_PER_S,
+        ),
+        counters=gained,
         values={
             "return_per_agent": [episode.return_per_agent for episode in episodes],
             "episode_length": [float(episode.length) for episode in episodes],
-            **outcomes(game, episodes),
-            **means(game, found),
-            **reasons(game, episodes),
+            **{
+                f"{OUTCOME}{name}": [each.outcomes[name] for each in episodes] for name in spec.world.outcomes
+            },
+            **{f"{MEAN}{name}": (found.sums[info] / found.calls).tolist() for name, info in history},
+            **{f"{ENDED}{reason}": [float(count)] for reason, count in said.items()},
             **contest(game, found),
-            **speeds,
-            GAMES_PER_S: found.stretches.speeds(games_done(game, found), found.steps),
+            **(throughput(spec, env_steps, [found.wall_ns], gained) if env_steps else {}),
+            GAMES_PER_S: found.stretches.speeds(games_done(game, found), found.calls),
             CPU_SHARE: found.stretches.cpu_shares,
             "wall_ns": [float(found.wall_ns)],
         },
         partial=found.partial,
-        validation=describe_validation(batch.counters),
+        validation=describe_validation(game.batch.counters),
         resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
 
 
-def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
-    """What episodes came to by the world's own measures."""
-    names = game.batch.spec.world.outcomes
-    return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
-
-
 def history_of(batch: Batch) -> dict[str, str]:
-    """Heading and label to info, of what a run is about as it goes on."""
+    """Return heading and label to info, of what a run is about as it goes on."""
     each = batch.spec.world.history.items()
     return {f"{heading}.{label}": info for heading, labels in each for label, info in labels.items()}
 
 
-def means(game: Game, found: SimState) -> dict[str, list[float]]:
-    """Over all steps of each env, what the world's history is about."""
-    names = history_of(game.batch).items() if found.steps else ()
-    return {f"{MEAN}{name}": (found.sums[info] / found.steps).tolist() for name, info in names}
-
-
-def reasons(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
-    """Why episodes ended, where the world says why its own do."""
-    ended = game.batch.spec.world.rules_end
-    said = [ended if episode.terminal else "steps" for episode in episodes] if ended else []
-    return {f"{ENDED}{reason}": [float(said.count(reason))] for reason in dict.fromkeys(said)}
-
-
 def contest(game: Game, found: SimState) -> dict[str, list[float]]:
-    """Games won and lost, why they ended, how many a second, and where the time went."""
+    """Return games won and lost, why they ended, how many per second, and where the time went."""
     said, episodes = game.batch.spec.world.contest, found.episodes
     if said is None or not episodes:
         return {}
     games_per_s = games_done(game, found) * 1e9 / max(found.wall_ns, 1)
     decisions = fmean(episode.outcomes[said.decisions] for episode in episodes)
-    reasons = [said.reasons[int(episode.outcomes[said.reason])] for episode in episodes]
+    reasons = Counter(said.reasons[int(episode.outcomes[said.reason])] for episode in episodes)
     return {
         f"{CONTEST}won": [episode.outcomes[said.won] for episode in episodes],
         f"{CONTEST}began": [episode.outcomes[said.began] for episode in episodes],
         f"{CONTEST}games_per_s": [games_per_s],
         f"{CONTEST}decisions_per_s": [games_per_s * decisions],
-        **{f"{REASON}{reason}": [float(reasons.count(reason))] for reason in dict.fromkeys(reasons)},
+        **{f"{REASON}{reason}": [float(count)] for reason, count in reasons.items()},
         **split(game, found, said.encoding),
     }
 
@@ -350,11 +348,11 @@ def games_done(game: Game, found: SimState) -> float:
     episodes = found.episodes
     if game.batch.spec.world.contest is None or not episodes:
         return sum(map(len, found.finished))
-    return found.steps * game.batch.spec.num_envs / fmean(episode.length for episode in episodes)
+    return found.calls * game.batch.spec.num_envs / fmean(episode.length for episode in episodes)
 
 
 def split(game: Game, found: SimState, encoding: str) -> dict[str, list[float]]:
-    """The parts of the wall time, in nanoseconds; one thread's, so that they add up."""
+    """Return the parts of the wall time, in nanoseconds; one thread's, so that they add up."""
     phases = game.batch.phase_totals()
     encoded = phases.get(encoding, 0)
     stepped = sum(phases.values()) - phases.get("step", 0) - encoded
@@ -380,19 +378,8 @@ def described_spec(game: Game) -> Spec:
     return seated_spec(spec, Target(spec.name, seats))
 
 
-def method(game: Game, found: SimState) -> Method:
-    """A round is an episode; its steps are the mean."""
-    played = len(found.episodes)
-    iterations = found.work.gained["env_steps"] // max(played, 1)
-    spec, policy = game.batch.spec, who_plays(game)
-    warmup = game.warmup_calls * spec.num_envs
-    return describe_method(
-        spec, rounds=played, iterations=iterations, policy=policy, warmup=warmup, headline=GAMES_PER_S
-    )
-
-
 def who_plays(game: Game) -> str:
-    """The player; in a contest also whom it plays."""
+    """Return the player; in a contest also whom it plays."""
     spec, asked = game.batch.spec, game.asked
     if spec.world.contest is None:
         return asked.player

@@ -8,6 +8,7 @@ With policy transfer, a policy is trained on each side and played on both.
 import math
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from hotloop.lab.validate.features import (
     Seat,
     open_side,
     play,
-    trained,
+    train_seat,
 )
 from hotloop.lab.validate.match import CUDA, TWIN, Match, rivals
 from hotloop.options.validate import SMOKE, SOAK, TRANSFER_STEPS, ValidateOptions
@@ -67,7 +68,11 @@ def validate(match: Match, options: ValidateOptions, progress: Progress = silent
     """Compare both sides; Ctrl-C leaves nothing, because half of it says nothing."""
     pairs = pairs_of(options.amount)
     trained_steps = TRANSFER_STEPS if options.transfer is None else options.transfer
-    check_worth(match)
+    if match.against in (TWIN, CUDA, *rivals()):  # two ways of one world have to be the same to the byte
+        raise InputError(
+            f"--statistical is for sides whose bytes cannot be equal: {match.candidate.name} and its "
+            f"{match.against} have to be, so leave it out"
+        )
     with ExitStack() as stack:
         a, b = (stack.enter_context(closing(open_side(side))) for side in (match.reference, match.candidate))
         check_alike(match, a, b)
@@ -85,15 +90,6 @@ def validate(match: Match, options: ValidateOptions, progress: Progress = silent
         )
         told = replace(found, against=match.reference.words, trained_steps=trained_steps)
         return judge(recorder.record(method=method, counters=dict(b.counters), values={}, statistical=told))
-
-
-def check_worth(match: Match) -> None:
-    """Refuse two ways of one world: those have to be the same to the byte."""
-    if match.against in (TWIN, CUDA, *rivals()):
-        raise InputError(
-            f"--statistical is for sides whose bytes cannot be equal: {match.candidate.name} and its "
-            f"{match.against} have to be, so leave it out"
-        )
 
 
 def check_alike(match: Match, a: Batch, b: Batch) -> None:
@@ -133,21 +129,17 @@ class Meter:
 def seats_of(
     match: Match, a: Batch, b: Batch, policy: str | None, trained_steps: int, meter: Meter
 ) -> dict[str, Seat]:
-    """Who plays: random, the world's own players, and what was trained on each side."""
+    """Return the policies: random play, the world's own players, and those trained on each side."""
     seats: dict[str, Seat] = {RANDOM: RandomSeat}
     players = [name for name in b.players if name != RANDOM and name in a.players]
     if policy is not None and policy not in players:
         raise InputError(f"--policy {policy}: both sides have the players {', '.join(players) or 'none'}")
     for name in [policy] if policy else players:
-        seats[name] = player_seat(name)
+        seats[name] = partial(PlayerSeat, player=name)
     if trained_steps:
         for side, target in (("reference", match.reference), ("candidate", match.candidate)):
-            seats[f"trained on the {side}"] = trained(target, trained_steps, meter.trains)
+            seats[f"trained on the {side}"] = train_seat(target, trained_steps, meter.trains)
     return seats
-
-
-def player_seat(name: str) -> Seat:
-    return lambda batch, _: PlayerSeat(batch, name)
 
 
 Played = dict[str, tuple[Rows, Rows]]
@@ -155,7 +147,7 @@ Played = dict[str, tuple[Rows, Rows]]
 
 def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter) -> Statistical:
     """Look once at everything, and at what was found once more in fresh pairs."""
-    first = play_all(a, b, seats, pairs, 0, meter)
+    first = play_pairs(a, b, seats, pairs, 0, meter)
     lenses = {policy: Lens(*sides) for policy, sides in first.items()}
     family = Family({policy: lenses[policy].look(*sides) for policy, sides in first.items()})
     judged = contrasts(family.blocks, family.tiers)
@@ -171,7 +163,7 @@ def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter
     )
     if not found.size or pairs < NEEDED:
         return summary
-    second = play_all(a, b, seats, pairs, 1, meter)
+    second = play_pairs(a, b, seats, pairs, 1, meter)
     again = Family({policy: lenses[policy].look(*sides) for policy, sides in second.items()}).only(found)
     judged = contrasts(again.blocks)
     kept = again.found(judged)
@@ -179,7 +171,8 @@ def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter
     return replace(summary, differences=differences, once=int(found.size - kept.size))
 
 
-def play_all(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, stage: int, meter: Meter) -> Played:
+def play_pairs(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, stage: int, meter: Meter) -> Played:
+    """Play fresh pairs of episodes of every policy; each stage has seeds of its own."""
     played: Played = {}
     for number, (policy, seat) in enumerate(seats.items()):
         seeds = np.random.default_rng([SEED, stage, number]).integers(2**31 - 1, size=pairs)
@@ -188,7 +181,7 @@ def play_all(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, stage: int,
 
 
 def rare(pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The share of episodes that something must come in so as to come at all, but in 1 of so many cases.
+    """Return the share of episodes with an event from which on it is seen, but for 1 in so many cases.
 
     Where all pairs are alike, nothing is known of what is rarer: a difference of a spread in so few
     episodes is the least that any number of pairs can exclude.
@@ -198,7 +191,7 @@ def rare(pairs: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def strength(judged: Contrasts) -> NDArray[np.float64]:
-    """How many of its errors each is from nothing."""
+    """Return how many of its standard errors each mean is from nothing."""
     sizes: NDArray[np.float64] = np.abs(judged.means) / np.maximum(judged.errors, 1e-300)
     return sizes
 

@@ -90,7 +90,7 @@ class RandomSeat:
 class PlayerSeat:
     """One of a world's own players."""
 
-    def __init__(self, batch: Batch, player: str) -> None:
+    def __init__(self, batch: Batch, _: int, player: str) -> None:
         self._batch, self._player = batch, player
 
     def choose(self) -> NDArray[Any]:
@@ -116,24 +116,24 @@ class Rows:
 
 
 def open_side(target: Target) -> Batch:
-    """One side, as many envs as are played at a time."""
+    """Open one side with as many envs as are played at a time."""
     keyed = target.with_keys({"num_envs": ENVS})
     return open_trainable(keyed) if keyed.is_foreign else make(keyed.name, **keyed.keys)
 
 
 def play(batch: Batch, seat: Seat, seeds: NDArray[np.int64], moved: Moved) -> Rows:
-    """An episode from each seed, in waves; a multiple of ENVS."""
-    waves = [wave(batch, seat, part, moved) for part in seeds.reshape(-1, ENVS)]
-    joined = {
+    """Play an episode from each seed, in waves; a multiple of ENVS."""
+    waves = [play_wave(batch, seat, part, moved) for part in seeds.reshape(-1, ENVS)]
+    parts = {
         name: np.concatenate([getattr(each, name) for each in waves])
         for name in ("seen", "after", "actions", "rewards", "ended", "returns", "lengths")
     }
     episode = np.concatenate([each.episode + number * ENVS for number, each in enumerate(waves)])
-    return Rows(episodes=len(seeds), episode=episode, **joined)
+    return Rows(episodes=len(seeds), episode=episode, **parts)
 
 
-def wave(batch: Batch, seat: Seat, seeds: NDArray[np.int64], moved: Moved) -> Rows:
-    """One episode of each env, to its end or to the limit."""
+def play_wave(batch: Batch, seat: Seat, seeds: NDArray[np.int64], moved: Moved) -> Rows:
+    """Play one episode of each env, to its end or to the limit."""
     batch.reset(seeds.tolist())
     chooser, keep = seat(batch, int(seeds[0])), Keeper(batch)
     for _ in range(LIMIT):
@@ -214,7 +214,7 @@ class Keeper:
 
 
 def sums_of(size: int) -> NDArray[np.float64]:
-    """Random sums of an observation's components, always the same."""
+    """Return the weights of random sums of an observation's components, always the same."""
     signs = np.random.default_rng(size).choice([-1.0, 1.0], (size, COMPONENTS))
     told: NDArray[np.float64] = signs / np.sqrt(size)
     return told
@@ -225,24 +225,10 @@ STEPS = 64  # Of every env in a rollout
 MINIBATCHES = 4
 
 
-class TrainedSeat:
-    """What was learnt, drawing by what it says, with chances that both sides share."""
-
-    def __init__(self, trainer: Any, batch: Batch, seed: int) -> None:
-        from hotloop.train.evaluation import PolicyRunner
-
-        self._actor = PolicyRunner(trainer, batch, seed=seed)
-
-    def choose(self) -> NDArray[Any]:
-        return self._actor.choose()
-
-    def note(self, ended: list[int]) -> None:
-        self._actor.note(ended)
-
-
-def trained(target: Target, steps: int, progress: Progress) -> Seat:
-    """Train on one side, with the usual settings of PPO."""
+def train_seat(target: Target, steps: int, progress: Progress) -> Seat:
+    """Train on one side, with the usual settings of PPO; return what seats the policy."""
     need("torch")
+    from hotloop.train.evaluation import PolicyRunner
     from hotloop.train.settings import TrainSettings
     from hotloop.train.trainer import Trainer
 
@@ -255,11 +241,11 @@ def trained(target: Target, steps: int, progress: Progress) -> Seat:
         trainer.update()
         progress(trainer.steps, total)
     batch.close()
-    return lambda played, seed: TrainedSeat(trainer, played, seed)
+    return lambda played, seed: PolicyRunner(trainer, played, seed=seed)
 
 
 def spread_of(values: Numbers) -> Numbers:
-    """How much columns vary; where they do not, how large they are, or 1."""
+    """Return how much columns vary; if they do not, how large they are, or 1."""
     spread: Numbers = values.std(axis=0)
     size = np.abs(values).mean(axis=0)
     return np.where(spread > 1e-9 * np.maximum(size, 1e-12), spread, np.where(size > 0, size, 1.0))
@@ -349,9 +335,18 @@ class Lens:
                 REWARDS, "reward", COARSE, (a, a.rewards[:, None]), (b, b.rewards[:, None])
             ),
             self._seen.columns(OBSERVATIONS, "observation {}", FINE, (a, a.seen), (b, b.seen)),
-            self._first.columns(OBSERVATIONS, "first observation {}", FINE, *map(beginning, (a, b))),
+            self._first.columns(OBSERVATIONS, "first observation {}", FINE, *map(first_rows, (a, b))),
             *self._transitions(a, b),
-            *self._arrivals(a, b),
+            # what is earned on coming to a state
+            *followed(
+                [
+                    Followed(rows=rows, cells=self._states.cells(rows.after), outcomes=rows.rewards[:, None])
+                    for rows in (a, b)
+                ],
+                [REWARD],
+                [f"on coming to {self._place(cell)}" for cell in range(self._states.count)],
+                ["on coming to any state"],
+            ),
         ]
 
     def _transitions(self, a: Rows, b: Rows) -> Iterator[Columns]:
@@ -361,7 +356,9 @@ class Lens:
         for rows in (a, b):
             states, actions = self._states.cells(rows.seen), self._actions.cells(rows.actions)
             inside = (states >= 0) & (actions >= 0)
-            moved = changes_of(rows)
+            moved = rows.after - rows.seen
+            if moved.shape[1] > CHANGES:  # some random sums of many components
+                moved = moved @ sums_of(moved.shape[1])[:, :CHANGES]
             told = np.column_stack([moved, rows.rewards, rows.ended])
             sides.append(
                 Followed(rows=rows, cells=np.where(inside, states * by + actions, -1), outcomes=told)
@@ -373,15 +370,6 @@ class Lens:
             f"{action[cell % by]} in {self._place(cell // by)}" for cell in range(self._states.count * by)
         ]
         yield from followed(sides, names, places, action)
-
-    def _arrivals(self, a: Rows, b: Rows) -> Iterator[Columns]:
-        """What is earned on coming to a state."""
-        sides = [
-            Followed(rows=rows, cells=self._states.cells(rows.after), outcomes=rows.rewards[:, None])
-            for rows in (a, b)
-        ]
-        places = [f"on coming to {self._place(cell)}" for cell in range(self._states.count)]
-        yield from followed(sides, [REWARD], places, ["on coming to any state"])
 
     def _place(self, state: int) -> str:
         """A state by its first numbers."""
@@ -434,14 +422,14 @@ def followed(
 
 
 def sum_of(sides: list[Followed], count: int, outcomes: list[Numbers]) -> Numbers:
-    """Over all episodes of both, [cells, outcomes]."""
+    """Return the sum over all episodes of both, [cells, outcomes]."""
     parts = [each.sums(count, values).sum(axis=0) for each, values in zip(sides, outcomes, strict=True)]
     total: Numbers = parts[0] + parts[1]
     return total
 
 
 def spreads_in(side: Followed, means: Numbers, scale: Numbers) -> Numbers:
-    """How far each row is from the mean of its cell, squared: of the change in all, and of the reward."""
+    """Return how far each row is from the mean of its cell, squared: of the whole change, and the reward."""
     away: Numbers = ((side.outcomes - means[side.cells]) / scale) ** 2
     if away.shape[1] == 1:
         return away
@@ -449,31 +437,26 @@ def spreads_in(side: Followed, means: Numbers, scale: Numbers) -> Numbers:
     return told
 
 
-def changes_of(rows: Rows) -> Numbers:
-    """How an observation changes, or some random sums of that where it has many components."""
-    moved = rows.after - rows.seen
-    return moved if moved.shape[1] <= CHANGES else moved @ sums_of(moved.shape[1])[:, :CHANGES]
-
-
 def spelled(row: Numbers) -> str:
-    """A state or an action in few words."""
+    """Return a state or an action in few words."""
     shown = " ".join(f"{each:.3g}" for each in row[:4])
     return f"{shown} ..." if len(row) > 4 else shown
 
 
 def begins(rows: Rows) -> NDArray[np.bool_]:
-    """Which rows are the first of an episode."""
+    """Return which rows are the first of an episode."""
     first: NDArray[np.bool_] = np.diff(rows.episode, prepend=-1) != 0
     return first
 
 
-def beginning(rows: Rows) -> tuple[Rows, Numbers]:
-    """An episode's first row, as if it were all of it."""
+def first_rows(rows: Rows) -> tuple[Rows, Numbers]:
+    """Return each episode's first row, as if it were all of it."""
     first = begins(rows)
     return replace(rows, episode=rows.episode[first], rewards=rows.rewards[first]), rows.seen[first]
 
 
 def of_episodes(group: str, a: Numbers, b: Numbers) -> Columns:
+    """Return the column of one number per episode."""
     return Columns(
         group=group,
         tier=COARSE,
@@ -491,11 +474,14 @@ class Marginal:
     def __init__(self, values: Numbers) -> None:
         self._spreads = spread_of(values)
         self._sizes = np.maximum(np.abs(values).mean(axis=0), self._spreads)
-        above = (
-            5 * GRAIN * self._spreads
-        )  # a grain above what is seen often, so that rounding does not cross it
+        # a grain above what is seen often, so that rounding does not cross it
+        above = 5 * GRAIN * self._spreads
         quantiles = np.quantile(values, CUTS, axis=0) + above
-        self._cuts = [merged(column, grain) for column, grain in zip(quantiles.T, above, strict=True)]
+        # cuts further apart than a grain
+        self._cuts = [
+            column[np.concatenate([[True], np.diff(column) > grain])]
+            for column, grain in zip(quantiles.T, above, strict=True)
+        ]
 
     def columns(self, group: str, name: str, tier: int, *sides: tuple[Rows, Numbers]) -> Columns:
         """Means over the rows of each episode."""
@@ -530,10 +516,3 @@ class Marginal:
         count = np.maximum(np.bincount(rows.episode, minlength=rows.episodes), 1)
         means = [np.bincount(rows.episode, each, rows.episodes) / count for each in told]
         return np.column_stack(means)
-
-
-def merged(cuts: Numbers, grain: float) -> Numbers:
-    """Cuts further apart than a grain."""
-    apart = np.concatenate([[True], np.diff(cuts) > grain])
-    chosen: Numbers = cuts[apart]
-    return chosen
