@@ -51,10 +51,11 @@ class Player(Protocol):
         """Actions of every env, or at least of those that are named."""
 
     def note(self, ended: Sequence[int]) -> None:
-        """After a step: the envs whose episode ended."""
+        """Learn after a step in which envs the episode ended; most players see that by themselves."""
+        return
 
 
-class TapePlayer:
+class TapePlayer(Player):
     """What was recorded, step by step."""
 
     forward_ns = select_ns = 0
@@ -67,17 +68,15 @@ class TapePlayer:
         actions: NDArray[np.int32] = next(self._actions)
         return actions
 
-    def note(self, ended: Sequence[int]) -> None:
-        """It is known already."""
 
-
-class OwnPlayer:
+class OwnPlayer(Player):
     """One of the batch's own."""
+
+    forward_ns = select_ns = 0
 
     def __init__(self, batch: Batch, name: str) -> None:
         check_player(batch, name)
         self._batch, self._name = batch, name
-        self.forward_ns = self.select_ns = 0
 
     def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
         start = now_ns()
@@ -85,16 +84,14 @@ class OwnPlayer:
         self.select_ns += now_ns() - start
         return actions
 
-    def note(self, ended: Sequence[int]) -> None:
-        """A batch's players notice by themselves."""
 
-
-class CallablePlayer:
+class CallablePlayer(Player):
     """A function from observations to actions, or a model with `forward` and `select`."""
+
+    forward_ns = select_ns = 0
 
     def __init__(self, batch: Batch, name: str) -> None:
         self._batch, self._name, self._choose = batch, name, load(name)
-        self.forward_ns = self.select_ns = 0
 
     def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
         start, spec = now_ns(), self._batch.spec
@@ -105,11 +102,8 @@ class CallablePlayer:
         self.select_ns += now_ns() - start
         return chosen
 
-    def note(self, ended: Sequence[int]) -> None:
-        """A function sees the next observation."""
 
-
-class BothSeats:
+class BothSeats(Player):
     """Two players at a batch whose both seats are played from outside."""
 
     def __init__(self, batch: Batch, first: Player, second: Player) -> None:
@@ -139,7 +133,7 @@ class BothSeats:
 
 
 def find_player(batch: Batch, name: str) -> Player:
-    """A player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for what was recorded."""
+    """Return a player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for a recording."""
     if name.startswith(TAPE):
         return TapePlayer(batch, Path(name.removeprefix(TAPE)))
     if names_callable(name) and not is_trained(name):
@@ -153,7 +147,7 @@ def find_player(batch: Batch, name: str) -> Player:
 
 
 def find_players(batch: Batch, first: str, second: str) -> Player:
-    """Who chooses all actions; `second` is empty where the world plays the other seat, or there is none."""
+    """Return what chooses all actions; `second` is empty if the world plays the other seat, or has none."""
     if not second:
         return find_player(batch, first)
     return BothSeats(batch, find_player(batch, first), find_player(batch, second))
@@ -203,16 +197,16 @@ class Seated(Proxy):
     # Whose random numbers the global generators of this process hold
     last_to_play: ClassVar["Seated | None"] = None
 
-    # Whether it puts back its own before it plays, so that whoever steps several need not
+    # It puts back its own before it plays, so that code that steps several subjects need not
     keeps_random_numbers = True
 
     def __init__(self, subject: Subject, target: Target) -> None:
         super().__init__(subject)
         self._target = target
-        # The games that ended since `keep_games`; None if nobody asks for them
+        # The games that ended since `keep_games`; None before it
         self.games: list[GameOver] | None = None
         self._is_fresh = False
-        # Envs whose game began before anybody asked for games; it does not count
+        # Envs whose game began before `keep_games`; it does not count
         self._halfway: set[int] = set()
         # The global random numbers as its last turn left them; None while it is the last to play
         self.rng: States | None = None
@@ -311,7 +305,12 @@ class SeatedEnv(Seated):
                 with self._named(seat):
                     callables.find(name)  # imports what has random numbers of its own before they are seeded
         self._take_over()
-        seed_globals(self._subject.spec.seed)
+        # the generators that players share with the whole process
+        seed = self._subject.spec.seed
+        standard.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 - players may draw from it
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.manual_seed(seed)
         players = []
         for seat, name in enumerate(names):
             with self._named(seat):
@@ -346,7 +345,9 @@ class SeatedEnv(Seated):
         self._steps += 1
         seats.note(seat)
         if subject.resets != begun:
-            self._end_game()
+            score, began = seats.score(), self._first == HERO
+            self._keep(GameOver(env=0, length=self._length, steps=self._steps, won=score, began=began))
+            self._length = self._steps = 0
 
     def _name(self, seat: int) -> str:
         return f"{KEYS[seat]}={self._target.keys.get(KEYS[seat], RANDOM)}"
@@ -358,11 +359,6 @@ class SeatedEnv(Seated):
         is_illegal = bool(legal) and not (np.ndim(action) == 0 and action in legal)
         forbidden = f", and its mask allows {', '.join(map(str, legal)):.80}" if is_illegal else ""
         return TheirError(f"{error}: {self._name(seat)} chose {action!r:.40}{forbidden}")
-
-    def _end_game(self) -> None:
-        score, began = self._seats.score(), self._first == HERO
-        self._keep(GameOver(env=0, length=self._length, steps=self._steps, won=score, began=began))
-        self._length = self._steps = 0
 
     def _take_over(self) -> None:
         """Put the global random numbers back as they were after the last turn of this table."""
@@ -415,13 +411,11 @@ class SeatedBatch(Seated):
         batch = self._batch
         self._ages += 1
         over = np.flatnonzero(batch.terminals | batch.truncations).tolist()
-        if over:
-            self.player.note(over)
-            self._end_games(over)
-
-    def _end_games(self, over: Sequence[int]) -> None:
+        if not over:
+            return
+        self.player.note(over)
         names = (self.contest.won, self.contest.began)
-        won, began = (self._batch.infos[self._outcomes[name].info] for name in names)
+        won, began = (batch.infos[self._outcomes[name].info] for name in names)
         for env in over:
             age = int(self._ages[env])
             score, first = float(won[env]), bool(began[env])
@@ -543,12 +537,3 @@ def first_action(subject: Subject) -> int | None:
     if callable(space) and env is not None:
         space = space(env.possible_agents[HERO])
     return int(getattr(space, "start", 0)) if hasattr(space, "n") else None
-
-
-def seed_globals(seed: int) -> None:
-    """Seed the generators that players share with the whole process."""
-    standard.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - players may draw from it
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(seed)

@@ -64,13 +64,15 @@ class Chooser(Protocol):
 
     def choose(self) -> NDArray[Any]: ...
 
-    def note(self, ended: list[int]) -> None: ...
+    def note(self, ended: list[int]) -> None:
+        """Learn in which envs the episode ended; most policies need not."""
+        return
 
 
 Seat = Callable[[Batch, int], Chooser]  # Puts a policy at a batch, with chances of their own for a seed
 
 
-class RandomSeat:
+class RandomSeat(Chooser):
     """Random play; both sides draw the same chances, whatever is legal for each."""
 
     def __init__(self, batch: Batch, seed: int) -> None:
@@ -83,11 +85,8 @@ class RandomSeat:
         drawn = random_actions(layout, self._random, rows, batch.masks)
         return np.ascontiguousarray(drawn.reshape(like.shape).astype(like.dtype))
 
-    def note(self, ended: list[int]) -> None:
-        """What was is of no interest to it."""
 
-
-class PlayerSeat:
+class PlayerSeat(Chooser):
     """One of a world's own players."""
 
     def __init__(self, batch: Batch, _: int, player: str) -> None:
@@ -95,9 +94,6 @@ class PlayerSeat:
 
     def choose(self) -> NDArray[Any]:
         return self._batch.choose(self._player)
-
-    def note(self, ended: list[int]) -> None:
-        """It sees that by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
