@@ -17,7 +17,6 @@ from hotloop.core.record.experiments import RSS, Refused
 from hotloop.core.record.metadata import Described
 from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
-from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import Launcher, Metric, Program, last_number, parse_metric
@@ -52,7 +51,7 @@ WORKERS, FOREIGN_WORKERS = "num_workers", "workers"
 
 
 def read(target: Target) -> Axes:
-    """The axes under our own names, num_minibatches become sizes."""
+    """Read the axes under our own names; num_minibatches become sizes."""
     named = {own_name(target, key): value for key, value in target.keys.items()}
     if len(named) < len(target.keys):
         raise InputError("a key is given under two names: give it once")
@@ -61,7 +60,7 @@ def read(target: Target) -> Axes:
 
 
 def own_name(target: Target, key: str) -> str:
-    """Our name of a key that others call something else; a parameter of the env's maker keeps its name."""
+    """Return our name of a key that others call something else; a parameter of user code keeps its name."""
     if key not in ALIASES or not target.is_foreign:
         return ALIASES.get(key, key)
     own = () if target.name.partition(":")[0] in INSTALLED else parameters(target)
@@ -81,7 +80,7 @@ def own_name(target: Target, key: str) -> str:
 
 
 def with_size(target: Target, place: Place) -> Place:
-    """The place with a size of minibatches, where their number was given."""
+    """Return the place with a size of minibatches if their number was given."""
     asked = {**target.keys, **place.keys}
     if MINIBATCHES not in asked:
         return place
@@ -91,17 +90,19 @@ def with_size(target: Target, place: Place) -> Place:
 
 
 def target_at(axes: Axes, place: Place) -> Target:
+    """Return the target with the settings of a place."""
     found = axes.target_at(place)
     found.keys.pop(MINIBATCHES, None)
     return found
 
 
 def name_of(place: Place) -> str:
+    """Return the values of a place in words."""
     return " ".join(f"{axis}={value}" for axis, value in place.at.items())
 
 
 def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
-    """The places that can be run, and the others with the reason; refuses a search where none can."""
+    """Return the places that can be run, and the others with the reason; InputError if none can."""
     runs, skipped = list[Place](), list[Refused]()
     for place in axes.places:
         try:
@@ -115,26 +116,20 @@ def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
 
 
 def check_place(target: Target) -> None:
+    """Refuse settings that cannot be run."""
     if is_training(target):
         read_training(target)
     elif not (target.is_foreign or is_program(target)):
         open_subject(target, profile=False).close()
 
 
-def present_of(axes: Axes) -> Target:
-    """The settings that stand now: what is given with one value, and what nobody gave as it is usually."""
-    if isinstance(axes, ProgramAxes):
-        return axes.present
+def checked_present(axes: Axes) -> Target:
+    """Return the present settings: keys of one value, and defaults; InputError if they cannot be run."""
     keys = {key: value for key, value in axes.target.keys.items() if key != MINIBATCHES}
     training = any(axis.startswith(PREFIX) or axis == MINIBATCHES for axis in axes.values)
     if training and not any(key.startswith(PREFIX) for key in keys):
         keys[f"{PREFIX}timing"] = "off"  # it is a training, and nothing about it is given
-    return replace(axes.target, keys=keys)
-
-
-def checked_present(axes: Axes) -> Target:
-    """The present settings; refused before anything is measured where they cannot be run beside a winner."""
-    present = present_of(axes)
+    present = axes.present if isinstance(axes, ProgramAxes) else replace(axes.target, keys=keys)
     try:
         check_place(present)
     except InputError as error:
@@ -146,7 +141,7 @@ def checked_present(axes: Axes) -> Target:
 
 
 def is_same(one: Target, other: Target) -> bool:
-    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    """Return whether two targets come to the same settings: a key may be given as its default."""
     if one == other or one.is_foreign or is_program(one):
         return one == other
     mine, theirs = described_as(one), described_as(other)
@@ -154,6 +149,7 @@ def is_same(one: Target, other: Target) -> bool:
 
 
 def described_as(target: Target) -> Described:
+    """Return how a record describes a target."""
     if is_training(target):
         return spec_of(untimed(read_training(target))).described
     with closing(open_subject(target, profile=False)) as subject:
@@ -200,10 +196,12 @@ class ProgramAxes(Axes):
 
 
 def is_program(target: Target) -> bool:
+    """Return whether a target is a command."""
     return target.name.startswith(PROGRAM)
 
 
 def target_of(words: Sequence[str]) -> Target:
+    """Return a command as a target."""
     return Target(PROGRAM + shlex.join(words))
 
 
@@ -240,7 +238,7 @@ def read_program(words: Sequence[str], present: str | None = None) -> ProgramAxe
 
 
 def slot_of(words: Sequence[str], at: int) -> Slot:
-    """The setting in one word: after its flag, after a `=` in the same word, or by itself."""
+    """Return the setting in one word: after its flag, after a `=` in the same word, or by itself."""
     word = words[at]
     [match, *more] = VALUES.finditer(word)
     if more:
@@ -261,7 +259,7 @@ def slot_of(words: Sequence[str], at: int) -> Slot:
 
 
 def without(words: Sequence[str], slots: Sequence[Slot]) -> list[str]:
-    """The command as its own defaults have it; a word that cannot be left out has its first value."""
+    """Return the command with its own defaults; a word that cannot be left out has its first value."""
     kept: dict[int, str] = dict(enumerate(words))
     for slot in slots:
         if slot.has_flag:
@@ -274,7 +272,7 @@ def without(words: Sequence[str], slots: Sequence[Slot]) -> list[str]:
 
 
 def unexpanded(words: Sequence[str]) -> list[str]:
-    """The command before the shell expanded its braces: `--num-envs 8 32` was `--num-envs {8,32}`.
+    """Return the command before the shell expanded its braces: `--num-envs 8 32` was `--num-envs {8,32}`.
 
     A flag of two dashes with several words after it, or given several times in a row, had braces.
     """
@@ -300,27 +298,28 @@ def unexpanded(words: Sequence[str]) -> list[str]:
 
 
 def is_expanded(words: Sequence[str]) -> bool:
-    """Whether the values are read from words that a shell has expanded."""
+    """Return whether the values are read from words that a shell has expanded."""
     return not any(map(VALUES.search, words))
 
 
 def rounds_of(places: int) -> int:
-    """Runs of each combination in the first stage: few where a later one adds to them."""
+    """Return the runs of each combination in the first stage: few if a later one adds to them."""
     return ROUNDS if places > FEW_PLACES else 2 * ROUNDS
 
 
 def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | None:
+    """Return the metric that a text describes; None for None."""
     return None if text is None else parse_metric(text, less_is_better=less_is_better)
 
 
 def run_s(target: Target) -> float:
-    """What a run takes; it fills the caches of the disk, too."""
+    """Return the seconds that a run takes; it fills the caches of the disk, too."""
     with Launcher() as launcher:
         return launcher.run(program_of(target)).wall_ns / 1e9
 
 
 def forecast_s(axes: ProgramAxes) -> float:
-    """What a run takes about, of the present command and of two combinations; refuses one that fails."""
+    """Return the seconds of a run, about, by the present command and two combinations."""
     try:
         took = [run_s(axes.present)]
     except InputError as error:
@@ -337,31 +336,13 @@ def forecast_s(axes: ProgramAxes) -> float:
 
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """One cell: whole runs of a command, with its memory and the time of a run."""
+    """Measure one cell: whole runs of a command, with its memory and the time of a run."""
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     options = BenchProgramOptions(rounds=asked["rounds"], warmup=0)
     with Launcher() as launcher:
         found = programs.bench_once(ProgramSide(program_of(target), launcher, metric), options, progress)
     more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
     return replace(found, values={**found.values, **more})
-
-
-def floor_speeds(searched: Sequence[float], confirmed: Record | None) -> tuple[float, ...]:
-    """The speeds of a command's runs in the search and in its turns, which are runs like any other."""
-    if confirmed is None:
-        return tuple(searched)
-    name = f"b.{confirmed.method.headline}"
-    return (
-        *searched,
-        *(speed for each in (name, f"second.{name}") for speed in confirmed.values.get(each, ())),
-    )
-
-
-def confirm_one(target: Target, present: Target, progress: Progress, **asked: Any) -> Record:
-    """A command against the present one, in turns."""
-    metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
-    sides = [program_of(each) for each in (present, target)]
-    return programs.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
 
 
 def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
@@ -378,7 +359,7 @@ def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Reco
 
 
 def repeats(pairs: Sequence[tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]]) -> bool:
-    """Whether every run learnt exactly the same, so that all of them are one."""
+    """Return whether every run learnt exactly the same, so that all of them are one."""
     return len(pairs) > 1 and all(
         len({median(side["return"]) for side in sides}) == 1 for sides in zip(*pairs, strict=True)
     )

@@ -212,7 +212,7 @@ def sim(
     order = {cell.id: number for number, cell in enumerate(cells)}
     pieces = [record for cell, record in sorted(swept.records, key=lambda each: order[each[0].id])]
     partial = swept.interrupted or bool(swept.refused)
-    made = joined(target, pieces, now_ns() - begin)
+    made = merge_pieces(target, pieces, now_ns() - begin)
     return judge(replace(made, partial=partial, notices=(*made.notices, *run_again(swept.done))))
 
 
@@ -220,13 +220,11 @@ def refusal(refused: Sequence[CellResult]) -> HotloopError:
     return InputError(f"no cell can be run: {refused[0].refused}")
 
 
-def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
-    """One record of all pieces: episodes one after another, counts added, speeds over the whole time."""
-    from hotloop.lab.sweep.scale import added
-
-    now, first, work = utc_now(), pieces[0], added(pieces)
+def merge_pieces(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
+    """Return one record of all pieces: episodes in a row, counts added, speeds over the whole time."""
+    now, first, work = utc_now(), pieces[0], scaling.add_work(pieces)
     names = dict.fromkeys(name for piece in pieces for name in piece.values)
-    values = {name: merged(name, pieces, wall_ns) for name in names}
+    values = {name: merge_value(name, pieces, wall_ns) for name in names}
     whole = max(wall_ns, 1)
     values |= {"wall_ns": (float(wall_ns),)}
     values |= {name: (rate(name, pieces) / whole,) for name in RATES if name in values}
@@ -247,8 +245,8 @@ def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
     return with_metrics(made)
 
 
-def merged(name: str, pieces: Sequence[Record], wall_ns: int) -> tuple[float, ...]:
-    """One value of all pieces: counts and times are added, rates weighed, the rest stands in a row."""
+def merge_value(name: str, pieces: Sequence[Record], wall_ns: int) -> tuple[float, ...]:
+    """Return one value of all pieces: counts and times are added, rates weighed, the rest stands in a row."""
     every = [piece.values.get(name, ()) for piece in pieces]
     if name.startswith((ENDED, REASON, SPLIT)):
         return (sum(sum(each) for each in every),)

@@ -43,7 +43,7 @@ from hotloop.judge.sweep import conclude
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
-from hotloop.lab.measure.policy import Play, play_of
+from hotloop.lab.measure.policy import Actions, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
 from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
@@ -98,8 +98,8 @@ Rows = Mapping[str, Mapping[str, str]]  # The sizes of an axis, each to the keys
 
 
 def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axes:
-    """Part a target's keys into those of one value and axes; refuses a target without an axis."""
-    single, several = parted(target)
+    """Split a target's keys into those of one value and axes; refuse a target without an axis."""
+    single, several = split_keys(target)
     rows = dict[str, Rows]() if grid is None else dict([grid_of(target, grid)])
     rows |= {axis: plain_rows(axis, values) for axis, values in several.items()}
     if not rows:
@@ -116,12 +116,12 @@ def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axe
 
 
 def plain_rows(axis: str, values: Sequence[str]) -> Rows:
-    """The sizes of an axis that is a key, or the length of a run."""
+    """Return the sizes of an axis that is a key, or the length of a run."""
     return {value: {} if axis == STEPS else {axis: value} for value in values}
 
 
 def grid_of(target: Target, grid: str) -> tuple[str, Rows]:
-    """A grid by its name: a world's own, or a classic one; the name of its axis, and its sizes."""
+    """Return the axis of a grid and its sizes, by the grid's name: a world's own, or a classic one."""
     own = {} if target.is_foreign else registry.find(target.name).world.sizes
     if grid in own:
         sizes = own[grid].items()
@@ -133,36 +133,25 @@ def grid_of(target: Target, grid: str) -> tuple[str, Rows]:
     raise unknown("grid", grid, there, f"{target.name} has {', '.join(there)}")
 
 
-def parted(target: Target) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    """Keys of one value, and axes."""
+def split_keys(target: Target) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Return the keys of one value, and the axes."""
     single, several = dict[str, Any](), dict[str, tuple[str, ...]]()
-    lists = keys_of_lists(target)
+    infos: list[Any] = []  # what is declared of the keys of our worlds
+    if not target.is_foreign:
+        world = registry.find(target.name).world
+        infos = [*describe(world.parameters), *describe(BatchSettings)]
+    # keys whose one value has commas in it cannot be axes
+    lists = {info.name for info in infos if get_origin(info.annotation) is tuple} | training.keys_of_lists()
+    has_steps = any(info.name == STEPS for info in infos)
     for key, value in target.keys.items():
         name = ALIASES.get(key, key)
         if isinstance(value, str) and "," in value and name not in lists:
             several[name] = tuple(word.strip() for word in value.split(","))
-        elif name == STEPS and not has_key(target, STEPS):
+        elif name == STEPS and not has_steps:
             several[name] = (str(value),)
         else:
             single[name] = value
     return single, several
-
-
-def keys_of_lists(target: Target) -> set[str]:
-    """Keys whose one value has commas in it, which cannot be axes."""
-    theirs = {info.name for info in infos_of(target) if get_origin(info.annotation) is tuple}
-    return theirs | training.keys_of_lists()
-
-
-def has_key(target: Target, name: str) -> bool:
-    return any(info.name == name for info in infos_of(target))
-
-
-def infos_of(target: Target) -> list[Any]:
-    """What is declared of a target's keys; nothing of somebody else's."""
-    if target.is_foreign:
-        return []
-    return [*describe(registry.find(target.name).world.parameters), *describe(BatchSettings)]
 
 
 def check_values(several: Mapping[str, Sequence[str]]) -> None:
@@ -178,6 +167,7 @@ def check_values(several: Mapping[str, Sequence[str]]) -> None:
 
 
 def places_of(rows: Mapping[str, Rows]) -> Iterator[Place]:
+    """Yield every combination of sizes."""
     for values in product(*rows.values()):
         at = dict(zip(rows, values, strict=True))
         keys = dict[str, str]()
@@ -200,8 +190,6 @@ TURN_NS = 1_000_000
 
 FEWEST_CALM = 5  # Turns in which nobody else had the core that are enough to leave out the others
 
-Phases = tuple[dict[str, float], bool]
-
 WARM: set[str] = set()  # Targets that were opened in this process
 CELL_S = 0.25  # What a cell takes beside its calls: its record, and the memory that is given back
 MOST_TRIED = 24  # Places whose calls are tried
@@ -209,19 +197,17 @@ ENOUGH_NS = 5_000_000  # Of calls at one place, after which one of them is known
 
 
 def cells_of(axes: Axes, options: ScaleOptions) -> list[Cell]:
-    """Every place once in every repeat, each repeat shuffled by itself: no place is always first."""
+    """Return every place once per repeat, each repeat shuffled by itself: no place is always first."""
     cells = list[Cell]()
     for repeat in range(options.repeats):
-        block = [cell_at(axes, place, options, repeat) for place in axes.places]
+        block = []
+        for place in axes.places:
+            told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": options.env_steps}
+            told |= {"policy": options.policy, "phases": not options.no_phases, "steps": place.steps}
+            block.append(Cell(target=axes.target_at(place), experiment=EXPERIMENT, asked=told))
         random.Random(repeat).shuffle(block)
         cells += block
     return cells
-
-
-def cell_at(axes: Axes, place: Place, options: ScaleOptions, repeat: int) -> Cell:
-    told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": options.env_steps}
-    told |= {"policy": options.policy, "phases": not options.no_phases, "steps": place.steps}
-    return Cell(target=axes.target_at(place), experiment=EXPERIMENT, asked=told)
 
 
 def scale(
@@ -254,16 +240,17 @@ def scale(
 def record_of(
     axes: Axes, options: ScaleOptions, now: datetime, done: Sequence[CellResult], *, partial: bool
 ) -> Record:
-    """One record of all cells, made from the first and what all of them found."""
+    """Return one record of all cells, made from the first and what all of them found."""
     records = [(each.cell, each.record) for each in done if each.record is not None]
     first = records[0][1]
     again = run_again(done)
     points = tuple(point for place in axes.places for point in point_of(place, records))
+    refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}  # each place once
     found = Sweep(
         axes=axes.values,
         repeats=options.repeats,
         points=points,
-        refused=tuple(refusals(axes, done)),
+        refused=tuple(Refused(at=each.cell.asked["at"], why=each.refused) for each in refused.values()),
     )
     keys = {**axes.target.keys, **{axis: ",".join(values) for axis, values in axes.values.items()}}
     target = replace(first.target, name=axes.target.name, keys=keys)
@@ -274,7 +261,7 @@ def record_of(
         created=now.isoformat(timespec="seconds"),
         target=target,
         method=replace(first.method, rounds=options.repeats, order="all places, shuffled in each repeat"),
-        work=added([record for _, record in records]),
+        work=add_work([record for _, record in records]),
         values={},
         metrics={},
         notices=(
@@ -287,8 +274,8 @@ def record_of(
     )
 
 
-def added(records: Sequence[Record]) -> Any:
-    """The work of all cells."""
+def add_work(records: Sequence[Record]) -> Any:
+    """Return the work of all cells."""
     total = records[0].work
     names = ("env_steps", "agent_steps", "resets", "decisions", "updates", "tokens", "rows")
     return replace(
@@ -297,7 +284,7 @@ def added(records: Sequence[Record]) -> Any:
 
 
 def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[Point]:
-    """What the repeats found at a place; nothing where none could be measured."""
+    """Return what the repeats found at a place; nothing if none could be measured."""
     here = [record for cell, record in records if cell.asked["at"] == place.at]
     if not here:
         return []
@@ -317,46 +304,42 @@ def uncalled(target: Target, points: Sequence[Point]) -> list[Notice]:
     return [notice(Code.NEVER_CALLED, function=name) for name in names if f"{PHASE}{name}" not in called]
 
 
-def refusals(axes: Axes, done: Sequence[CellResult]) -> list[Refused]:
-    """Each refused place once."""
-    refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}
-    return [Refused(at=each.cell.asked["at"], why=each.refused) for each in refused.values()]
-
-
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """One cell: its speed, what memory it takes, and its phases in a pass of their own.
+    """Measure one cell: its speed, its memory, and its phases in a pass of their own.
 
     If the length of a run is an axis, each round is one run, from its reset on.
     """
-    warmed(target, asked["policy"])
-    before = held_bytes()
+    warm_process(target, asked["policy"])
+    settle()
+    before = resident_bytes()
     with ExitStack() as stack:
         subject = open_subject(target, profile=False)
         side = stack.enter_context(closing(SubjectSide(KIND, subject, asked["policy"], alone=True)))
         recorder = Recorder("bench", subject.spec)
         stack.enter_context(no_collection())
         subject.reset()
-        calls = asked["steps"] or fitting(subject, side.script, calls_for(asked["env_steps"], subject))
+        calls = asked["steps"] or fitted(
+            calls_for(asked["env_steps"], subject),
+            min(play(subject, side.script.draw(1), 1) for _ in range(TRIED)),
+        )
         play(subject, side.script.draw(calls), calls)
         side.from_reset = asked["steps"] is not None
         samples, length = Samples({KIND: side}), Length(calls * subject.spec.num_envs)
         plan = loop.Plan(rounds=ROUNDS, budget_ns=NO_LIMIT, length=length)
         with until_interrupted(samples):
             loop.measure({KIND: side}, plan, lambda done, total: progress(done, total + 1), samples=samples)
-        memory = held_bytes() - before
+        settle()
+        memory = resident_bytes() - before
         made = cell_record(side, recorder, samples)
     extra = {RSS: (float(memory),)} if memory > 0 else {}
-    phases = phases_of(target, asked, calls) if asked["phases"] and not samples.partial else {}
+    phases = {}
+    if asked["phases"] and not samples.partial:
+        phases = phases_of(target, asked["policy"], asked["steps"], calls)
     return replace(made, values=made.values | extra | phases)
 
 
-def fitting(subject: Subject, script: Play, calls: int) -> int:
-    """As many calls as are asked for, or ten times fewer until they fit the box: the same on every run."""
-    return fitted(calls, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
-
-
 def fitted(calls: int, call_ns: int) -> int:
-    """Return the calls of a round that fit the box, where each takes so long."""
+    """Return so many calls, or ten times fewer until they fit the box: the same on every run."""
     while calls > 1 and calls * call_ns > BOX_NS:
         calls = max(1, calls // 10)
     return calls
@@ -383,17 +366,27 @@ def cell_record(side: SubjectSide, recorder: Recorder, samples: Samples) -> Reco
     )
 
 
-def phases_of(target: Target, asked: dict[str, Any], calls: int) -> dict[str, tuple[float, ...]]:
-    """The ns of an env-step in each phase, one a round, from another instance, with the instrument."""
+def phases_of(target: Target, policy: str, steps: int | None, calls: int) -> dict[str, tuple[float, ...]]:
+    """Return the ns of an env-step in each phase, one a round, from another instance, with the instrument.
+
+    Rounds are short turns, or whole runs if their length is an axis.
+    """
     with (
         closing(open_subject(target, profile=True)) as subject,
-        closing(play_of(asked["policy"], subject)) as script,
+        closing(play_of(policy, subject)) as script,
         no_collection(),
     ):
         subject.reset()
         warm = min(calls, TRIED)
         play(subject, script.draw(warm), warm)
-        rounds = phase_rounds(Watched(subject, script, NamedParts(target)), asked["steps"], calls)
+        parts, turn, count = NamedParts(target), calls, ROUNDS
+        if steps is None:
+            one_ns = max(1, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
+            turn, count = max(1, min(calls // TURNS, TURN_NS // one_ns)), min(calls, TURNS)
+        rounds = [
+            phase_round(subject, script.draw(turn), parts, turn, reset=steps is not None)
+            for _ in range(count)
+        ]
     kept = calm_or_all([phases for phases, _ in rounds], [calm for _, calm in rounds], FEWEST_CALM)
     names = [name for name in kept[0] if name != WHOLE and any(each.get(name) for each in kept)]
     phases = {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
@@ -403,31 +396,14 @@ def phases_of(target: Target, asked: dict[str, Any], calls: int) -> dict[str, tu
     return {name: (fmean(values),) for name, values in phases.items()}  # a function may run only now and then
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A subject whose phases are looked at, and who plays it."""
-
-    subject: Subject
-    script: Play
-    parts: NamedParts
-
-
-def phase_rounds(watched: Watched, steps: int | None, calls: int) -> list[Phases]:
-    """Short turns, or whole runs where their length is an axis, each with its phases."""
-    if steps is not None:
-        return [phase_round(watched, calls, reset=True) for _ in range(ROUNDS)]
-    one_ns = max(1, min(play(watched.subject, watched.script.draw(1), 1) for _ in range(TRIED)))
-    turn = max(1, min(calls // TURNS, TURN_NS // one_ns))
-    return [phase_round(watched, turn, reset=False) for _ in range(min(calls, TURNS))]
-
-
-def phase_round(watched: Watched, calls: int, *, reset: bool) -> Phases:
-    """What an env-step took in each phase, and whether nobody else had the core meanwhile."""
-    subject, drawn = watched.subject, watched.script.draw(calls)
+def phase_round(
+    subject: Subject, actions: Actions, parts: NamedParts, calls: int, *, reset: bool
+) -> tuple[dict[str, float], bool]:
+    """Return the ns of an env-step in each phase, and whether no other process had the core meanwhile."""
     if reset:
         subject.reset()
     before = subject.phase_totals()
-    took, named, whole_ns = watched.parts.time(lambda: timed(partial(play, subject, drawn, calls)))
+    took, named, whole_ns = parts.time(lambda: timed(partial(play, subject, actions, calls)))
     env_steps = calls * subject.spec.num_envs
     gained = {name: ns - before.get(name, 0) for name, ns in subject.phase_totals().items()}
     if named:
@@ -435,7 +411,7 @@ def phase_round(watched: Watched, calls: int, *, reset: bool) -> Phases:
     return {name: ns / env_steps for name, ns in gained.items()}, not took.disturbed
 
 
-def warmed(target: Target, policy: str) -> None:
+def warm_process(target: Target, policy: str) -> None:
     """Open and play a target once in this process, so that no cell pays for what is loaded only once."""
     if target.name in WARM:
         return
@@ -444,12 +420,6 @@ def warmed(target: Target, policy: str) -> None:
         Recorder("bench", subject.spec)
         subject.reset()
         play(subject, script.draw(1), 1)
-
-
-def held_bytes() -> int:
-    """The resident memory of this process, once what is free was given back."""
-    settle()
-    return resident_bytes()
 
 
 def forecast(axes: Axes, options: ScaleOptions, progress: Progress = silent) -> float:
@@ -483,24 +453,16 @@ def cell_s(target: Target, place: Place, options: ScaleOptions) -> float:
             begin = now_ns()
             subject.reset()
             reset_ns = now_ns() - begin
-            call_ns = min(calls_ns(subject, script))
+            took: list[int] = []  # by a few calls; the first may prepare
+            while len(took) < 2 or (len(took) < TRIED and sum(took) < ENOUGH_NS):
+                took.append(play(subject, script.draw(1), 1))
+            call_ns = min(took[1:])
         per_round = place.steps or fitted(calls_for(options.env_steps, subject), call_ns)
     resets, instances = (2 * ROUNDS if place.steps else 2), 2 - options.no_phases
     calls = (1 + ROUNDS) * per_round + TRIED
-    if not options.no_phases:
-        calls += ROUNDS * per_round if place.steps else watched_calls(per_round, call_ns)
+    if place.steps and not options.no_phases:
+        calls += ROUNDS * per_round
+    elif not options.no_phases:
+        turn = max(1, min(per_round // TURNS, TURN_NS // max(call_ns, 1)))
+        calls += 2 * TRIED + turn * min(per_round, TURNS)
     return (instances * open_ns + resets * reset_ns + calls * call_ns) / 1e9
-
-
-def calls_ns(subject: Subject, script: Play) -> Sequence[int]:
-    """Return what a few calls took, in nanoseconds: at least one, after the first, which may prepare."""
-    took: list[int] = []
-    while len(took) < 2 or (len(took) < TRIED and sum(took) < ENOUGH_NS):
-        took.append(play(subject, script.draw(1), 1))
-    return took[1:]
-
-
-def watched_calls(per_round: int, call_ns: int) -> int:
-    """Return the calls in which phases are looked at."""
-    turn = max(1, min(per_round // TURNS, TURN_NS // max(call_ns, 1)))
-    return 2 * TRIED + turn * min(per_round, TURNS)

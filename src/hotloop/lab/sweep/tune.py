@@ -33,6 +33,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.measure.target import open_subject
+from hotloop.lab.programs import measure as programs
 from hotloop.lab.sweep import combinations
 from hotloop.lab.sweep.cells import Cell, CellCache, Executor, LocalExecutor, never, sweep
 from hotloop.lab.sweep.combinations import (
@@ -60,18 +61,18 @@ LONGEST = 2.0  # Times what was forecast that the search, and its learning check
 
 
 def confirming_s(axes: Axes, options: SearchOptions) -> float:
-    """What the confirmation takes at most the first time: as much again for faster or slower."""
+    """Return the seconds of a first confirmation at most: as much again for faster or slower."""
     return 2 * options.confirming_ns(training=is_training(target_at(axes, axes.places[0]))) / 1e9
 
 
 def reserved_s(axes: Axes, options: SearchOptions) -> float:
-    """What the search leaves the confirmation: half of the time at most, and of programs that."""
+    """Return the seconds that the search leaves the confirmation: half of the time at most."""
     half = (options.at_most_s or 0.0) / 2
     return half if isinstance(axes, combinations.ProgramAxes) else min(confirming_s(axes, options), half)
 
 
 def forecast(axes: Axes, options: SearchOptions) -> float:
-    """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
+    """Return the seconds of search and confirmation, about; of a training, by an update or two of it."""
     count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
     confirming = confirming_s(axes, options)
     if isinstance(axes, combinations.ProgramAxes):
@@ -126,15 +127,17 @@ def tune(
         stopped = state.partial
     keep = keep or (learning is not None and learning.outcome == "worse")
     relied_on = won.speeds
-    if is_program(chosen):
-        relied_on = combinations.floor_speeds(won.speeds, confirmed)
+    if is_program(chosen) and confirmed:  # its turns are runs like any other
+        name = f"b.{confirmed.method.headline}"
+        for each in (name, f"second.{name}"):
+            relied_on = (*relied_on, *confirmed.values.get(each, ()))
     result = Tuning(
         axes=axes.values,
         present=present.words,
         tried=tried,
         skipped=(*skipped, *sweeping.skipped),
         winner=won.at,
-        words=line_of(present if keep else chosen, training=is_training(chosen)),
+        words=paste_line(present if keep else chosen, training=is_training(chosen)),
         kept=keep,
         floor=None if keep or stopped or "cannot tell" in outcomes else choosing.floor(relied_on),
         learnt=learning,
@@ -144,15 +147,15 @@ def tune(
     return judge(replace(made, partial=stopped))
 
 
-def line_of(target: Target, *, training: bool) -> str:
-    """The line to paste: of a program its own."""
+def paste_line(target: Target, *, training: bool) -> str:
+    """Return the command to paste: of a program its own."""
     if is_program(target):
         return combinations.program_of(target).name
     return f"{TRAIN if training else BENCH} {target.words}"
 
 
 def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:
-    """The winner's record, with all that was tried and how it was confirmed."""
+    """Return the winner's record, with all that was tried and how it was confirmed."""
     several = {axis: ",".join(values) for axis, values in axes.values.items()}
     target = replace(best.target, keys={**axes.target.keys, **several})
     if isinstance(axes, combinations.ProgramAxes):
@@ -190,7 +193,17 @@ class TuneCandidate:
     parts: dict[str, float] = field(default_factory=dict)  # The ns of an env-step in each named function
     record: Record | None = None
 
+    def note(self, record: Record, rung: int) -> None:
+        """Add what one more cell of it found."""
+        self.speeds += record.values[record.method.headline]
+        self.rungs, self.record = rung, record
+        self.rss_bytes = median(record.values.get(RSS, (0.0,)))
+        self.latency_ns = median(record.values["latency_ns"])
+        named = {name: values for name, values in record.values.items() if name.startswith(PHASE)}
+        self.parts = {name.removeprefix(PHASE): median(values) for name, values in named.items()}
+
     def tried(self) -> Tried:
+        """Return what a record says of it."""
         known = choosing.summarize_candidate(
             self.place.at,
             self.speeds,
@@ -213,7 +226,7 @@ def halve(
 ) -> list[TuneCandidate]:
     """Measure rung after rung until one is left, or two that had rounds enough, or the time is over.
 
-    Of a later rung that the time was too short for nobody is said to have come further than the others.
+    If time runs out during a later rung, that rung is not counted.
     """
     found = {name_of(place): TuneCandidate(place=place) for place in places}
     left, rung = list(found), 0
@@ -222,21 +235,12 @@ def halve(
         cut = over()
         rung += rung == 0 or not cut or len(records) == len(left)
         for name, record in records.items():
-            note(found[name], record, rung)
+            found[name].note(record, rung)
         left = [name for name in left if name in records]
         if len(left) <= 2 or not records or cut:
             break
         left = choosing.survivors({name: found[name].speeds for name in left})
     return [each for each in found.values() if each.speeds]
-
-
-def note(found: TuneCandidate, record: Record, rung: int) -> None:
-    found.speeds += record.values[record.method.headline]
-    found.rungs, found.record = rung, record
-    found.rss_bytes = median(record.values.get(RSS, (0.0,)))
-    found.latency_ns = median(record.values["latency_ns"])
-    named = {name: values for name, values in record.values.items() if name.startswith(PHASE)}
-    found.parts = {name.removeprefix(PHASE): median(values) for name, values in named.items()}
 
 
 class RungRunner:
@@ -280,11 +284,11 @@ class RungRunner:
 
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """One cell: rounds of envs alone or updates of a training, with its memory and its latency."""
+    """Measure one cell: rounds of envs alone or updates of a training, with its memory and its latency."""
     settle()
     before = resident_bytes()
     training = is_training(target)
-    side, spec = opened(target)
+    side, spec = open_side(target)
     recorder = Recorder("bench", spec)
     with closing(side), no_collection():
         one = side.turn(side.grain, 0)
@@ -297,7 +301,7 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     calls = max(1, length // side.grain)
     walls = [each.ns for each in turns]
     timed = target.time and not training
-    parts = phases_of(target, {"policy": RANDOM, "steps": None}, calls * len(turns)) if timed else {}
+    parts = phases_of(target, RANDOM, None, calls * len(turns)) if timed else {}
     return recorder.record(
         method=describe_method(
             spec, rounds=len(turns), iterations=length, policy=LEARNING if training else RANDOM
@@ -312,8 +316,8 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     )
 
 
-def opened(target: Target) -> tuple[Side, Any]:
-    """A side and what it says of itself."""
+def open_side(target: Target) -> tuple[Side, Any]:
+    """Open a side; return it with its spec."""
     if is_training(target):
         settings = untimed(read_training(target))
         return TrainSide(target.words, settings), spec_of(settings)
@@ -334,11 +338,11 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Below 0 where it is past."""
+        """Return the seconds that are left, below 0 if it is past."""
         return inf if self.seconds is None else self.seconds - (self.clock() - self.begin_ns) / 1e9
 
     def before(self, seconds: float) -> Callable[[], bool]:
-        """Whether so much less than all of the time is over."""
+        """Return what says whether all but so many seconds are over."""
         return lambda: self.left_s <= seconds
 
 
@@ -346,7 +350,7 @@ NEVER = Deadline()
 
 
 def updates_of(count: int, rounds: int, warmup: int = WARM_UPDATES) -> int:
-    """Updates of so many trainings over all rungs, each with its warm-up."""
+    """Return the updates of so many trainings over all rungs, each with its warm-up."""
     total, rung = 0, 0
     while True:
         total += count * (min(rounds << rung, MOST_ROUNDS) + warmup)
@@ -356,9 +360,9 @@ def updates_of(count: int, rounds: int, warmup: int = WARM_UPDATES) -> int:
 
 
 def update_s(target: Target) -> float | None:
-    """What the second update of a training takes; None where it cannot be run."""
+    """Return the seconds of a training's second update; None if it cannot be run."""
     try:
-        side, _ = opened(target)
+        side, _ = open_side(target)
     except InputError:
         return None
     with closing(side):
@@ -378,7 +382,7 @@ def confirm(
     say: Callable[[str], None],
     end: Deadline = NEVER,
 ) -> Record | None:
-    """The winner against the present settings, in turns; None where they are the same.
+    """Compare the winner with the present settings, in turns; None if they are the same.
 
     What cannot be told is measured anew for longer, until it can be, the last time was, or no time is left.
     """
@@ -407,15 +411,17 @@ def confirm(
 
 
 def within(end: Deadline, wanted_ns: int, least_ns: int = 0) -> int:
-    """Of what is wanted, as much as can be had twice: faster or slower takes it a second time."""
+    """Return the ns wanted, or what can be had twice: faster or slower takes it a second time."""
     return int(min(wanted_ns, max(1e9 * end.left_s / 2, least_ns)))
 
 
 def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """A target against the present settings, in turns."""
+    """Compare a target with the present settings, in turns."""
     present = Target(**asked.pop("present"))
     if is_program(target):
-        return combinations.confirm_one(target, present, progress, **asked)
+        metric = combinations.metric_of(asked["metric"], less_is_better=asked["less_is_better"])
+        sides = [combinations.program_of(each) for each in (present, target)]
+        return programs.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
     how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)
     if is_training(target):
         return compare_trainings(TrainContender(present), TrainContender(target), how, None, progress)
@@ -427,7 +433,7 @@ RETURN, UNTRAINED = "return", "untrained_return"
 
 
 def announced(present: Target, options: SearchOptions) -> float:
-    """Seconds that the check will take about, were the winner as fast as the present settings are."""
+    """Return the seconds of the learning check, about, if the winner is as fast as the present settings."""
     if not is_wanted(present, options):
         return 0.0
     return 2 * options.seeds * learning_s(present, options)
@@ -441,7 +447,7 @@ def learn(
     progress: Progress,
     say: Callable[[str], None],
 ) -> LearningCheck | None:
-    """What both have learnt after as many env-steps, with the same seeds; None where they are the same."""
+    """Compare what both have learnt after as many env-steps and the same seeds; None if they are the same."""
     if not is_wanted(chosen, options) or is_same(present, chosen):
         return None
     seconds = options.seeds * sum(learning_s(each, options) for each in (present, chosen))
@@ -485,19 +491,19 @@ def learn(
 
 
 def is_wanted(target: Target, options: SearchOptions) -> bool:
-    """Whether what is learnt is to be checked: of trainings, and of programs that print it."""
+    """Return whether learning is checked: of trainings, and of programs that print a metric of it."""
     if is_program(target):
         return options.learning_metric is not None
     return bool(options.learn_steps) and is_training(target)
 
 
 def learning_s(target: Target, options: SearchOptions) -> float:
-    """What one training of the check takes about."""
+    """Return the seconds of one training of the check, about."""
     return combinations.run_s(target) if is_program(target) else training_s(target, options.learn_steps)
 
 
 def cell_of(target: Target, seed: int, options: SearchOptions, *, untrained: bool) -> Cell:
-    """One training with one seed."""
+    """Return the cell of one training with one seed."""
     if not is_program(target):
         seeded = target.with_keys({"seed": seed, f"{PREFIX}seed": seed})
         return learn_cell(seeded, options.learn_steps, untrained=untrained)
@@ -506,12 +512,13 @@ def cell_of(target: Target, seed: int, options: SearchOptions, *, untrained: boo
 
 
 def training_s(target: Target, env_steps: int) -> float:
-    """What a training of so many env-steps takes about on this machine as it is, with its evaluation."""
+    """Return the seconds of a training of so many env-steps here, about, with its evaluation."""
     updates = -(-env_steps // per_update(read_training(target)))
     return updates * (update_s(target) or 0.0) + TrainContender(target).evaluation_s()
 
 
 def learn_cell(target: Target, env_steps: int, *, untrained: bool = False) -> Cell:
+    """Return the cell of one training; `untrained` evaluates it before, too."""
     told = {"env_steps": env_steps, "untrained": untrained}
     return Cell(target=target, experiment=f"{__name__}:learn_one", asked=told)
 
