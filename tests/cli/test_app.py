@@ -59,13 +59,13 @@ print(sorted({"numpy", "torch", "psutil"} & set(sys.modules)), file=sys.stderr)
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_options_and_a_function_of_its_name(name: str) -> None:
-    assert callable(getattr(import_module(f"hotloop.cli.commands.{name}"), name))
+    assert callable(getattr(import_module(f"hotloop.cli.commands.{HOMES[name]}"), name))
     assert issubclass(options_of(name), Options)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_command_for_programs_has_options_and_a_function_of_its_name(name: str) -> None:
-    assert callable(getattr(import_module(f"hotloop.cli.commands.{name}"), f"{name}_program"))
+    assert callable(getattr(import_module(f"hotloop.cli.commands.{HOMES[name]}"), f"{name}_program"))
     assert issubclass(options_of(name, program=True), Options)
 
 
@@ -155,5 +155,5 @@ def test_the_lines_for_a_shell_are_shown_and_nonsense_is_refused(
 def test_what_exits_without_a_shell_asking_is_no_success(
     hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotloop.cli.commands.doctor.doctor", lambda _: sys.exit(0))
+    monkeypatch.setattr("hotloop.cli.commands.misc.doctor", lambda _: sys.exit(0))
     assert hotloop("doctor").code == ExitCode.FAULT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.cli.child import Call
+from hotloop.cli.isolated import Call
 
 
 def test_what_was_asked_arrives_as_it_was() -> None:

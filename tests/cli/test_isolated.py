@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from support.records import BENCH
 
-from hotloop.cli.child import Call
-from hotloop.cli.isolated import ON_RAY, foreign, run_in_process
+from hotloop.cli.isolated import ON_RAY, Call, foreign, run_in_process
 from hotloop.core.process.supervisor import Limits
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from support.records import BENCH
 
-from hotloop.cli.runner import measure, tell
+from hotloop.cli.results import measure, print_records
 from hotloop.core.errors import ExitCode
 from hotloop.core.progress import Progress
 from hotloop.core.record import Record
 from hotloop.core.target import Target
+from hotloop.report.section import Note
 
 
 def made(target: Target, progress: Progress) -> Record:
@@ -34,5 +35,5 @@ def test_an_interrupted_run_is_kept_and_is_the_last() -> None:
 
 def test_the_gravest_exit_code_wins(capsys: pytest.CaptureFixture[str]) -> None:
     records = [replace(BENCH, exit_code=code) for code in (0, 1, 130)]
-    assert tell(records, "view", as_json=False, as_list=True) == ExitCode.INTERRUPTED
+    assert print_records(records, [Note(words="view")], as_json=False, as_list=True) == ExitCode.INTERRUPTED
     assert capsys.readouterr().out == "view\n"

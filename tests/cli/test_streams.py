@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.cli.streams import encodable
+from hotloop.cli.console import encodable
 from hotloop.core.errors import ExitCode
 
 FULL = Path("/dev/full")

@@ -1,4 +1,4 @@
-from hotloop.cli.targets import names_several, names_world, targets_of
+from hotloop.cli.results import names_several, names_world, targets_of
 from hotloop.core.registry import find, presets
 from hotloop.core.target import Target
 

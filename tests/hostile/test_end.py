@@ -15,7 +15,7 @@ from support.records import BENCH
 from support.trainings import SMALL
 
 from hotloop.cli.main import main
-from hotloop.cli.runner import kept
+from hotloop.cli.results import keep_record
 from hotloop.core import files
 from hotloop.core.errors import SetupError
 from hotloop.core.target import Target
@@ -47,7 +47,7 @@ def test_a_mismatch_stays_one_whatever_the_disk_does():
     def full(_: object) -> Path:
         raise SetupError("cannot write")
 
-    assert kept(replace(BENCH, exit_code=2), full).exit_code == 2
+    assert keep_record(replace(BENCH, exit_code=2), full).exit_code == 2
 
 
 def test_no_escape_code_reaches_the_terminal(tmp_path, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.lab import soak as lab
 from hotloop.lab.soak import SoFar, Watch, soak
-from hotloop.options.soak import SoakOptions
+from hotloop.options.sweeps import SoakOptions
 
 
 @dataclass

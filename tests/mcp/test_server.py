@@ -18,8 +18,8 @@ from mcp import Client, StdioServerParameters
 
 from hotloop.core.files import save
 from hotloop.core.record.comparison import Contrast, Group, Statistical
+from hotloop.mcp import guide
 from hotloop.mcp import server as serving
-from hotloop.mcp.guide import guide
 from hotloop.mcp.run import Done
 from hotloop.mcp.server import Server
 

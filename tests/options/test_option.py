@@ -22,8 +22,7 @@ from hotloop.options.profile import ProfileOptions
 from hotloop.options.report import ReportOptions
 from hotloop.options.shared import ProcessOptions
 from hotloop.options.sim import SimOptions
-from hotloop.options.soak import SoakOptions
-from hotloop.options.tune import TuneOptions, TuneProgramOptions
+from hotloop.options.sweeps import SoakOptions, TuneOptions, TuneProgramOptions
 from hotloop.options.validate import ValidateOptions
 
 KINDS = [*map(options_of, HOMES), *(options_of(name, program=True) for name in PROGRAMS)]

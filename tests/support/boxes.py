@@ -14,7 +14,7 @@ ROUNDS = {
     "hotloop.lab.measure.loop.BOXED_WARMUP_NS": 50_000_000,
     "hotloop.lab.measure.loop.BOXED_ROUND_NS": 10_000_000,
     "hotloop.lab.sweep.scale.BOX_NS": 20_000_000,
-    "hotloop.options.tune.CONFIRM_S": 0.5,
+    "hotloop.options.sweeps.CONFIRM_S": 0.5,
 }
 """The rounds that commands ask for by themselves."""
 

@@ -27,7 +27,7 @@ IMPORTED = (
     "hotloop.lab.compare.compare",
     "hotloop.lab.profile.profile",
     "hotloop.lab.training.run",
-    "hotloop.cli.runner",
+    "hotloop.cli.results",
     "hotloop.report.terminal",
     "pydantic",
 )

@@ -9,7 +9,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from hotloop.cli.child import execute
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.machine import version as installed_version
 from hotloop.options.commands import HOMES, PROGRAMS, options_of
@@ -97,11 +96,13 @@ def make_command(name: str, program: tuple[str, ...] | None = None) -> Command:
     def command(**values: Any) -> int:
         process = ProcessOptions(**{each: values.pop(each) for each in added})
         kind(**values)  # refused here, what does not fit needs no process
-        if not (kind.isolated or kind.guarded):
-            return execute(name, program, **values)
-        from hotloop.cli.isolated import run_guarded, run_isolated
+        from hotloop.cli.isolated import execute, run_guarded, run_isolated
 
-        return run_guarded(name, values) if kind.guarded else run_isolated(name, values, process, kind.stop_s)
+        if kind.guarded:
+            return run_guarded(name, values)
+        if kind.isolated:
+            return run_isolated(name, values, process, kind.stop_s)
+        return execute(name, program, **values)
 
     examples = "\n".join(f"  {example}" for example in kind.examples)
     command.__name__ = name

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from hotloop.cli.streams import dropping_streams
+from hotloop.cli.console import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.process import lifeline

@@ -41,7 +41,7 @@ from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
-from hotloop.options.soak import SoakOptions
+from hotloop.options.sweeps import SoakOptions
 
 KIND = "soak"
 

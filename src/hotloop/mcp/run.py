@@ -13,7 +13,7 @@ from hotloop.core.files import VARIABLE
 from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 
 # The command line, saying what it says over its lifeline.
-PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
+PROGRAM = ("-P", "-c", "from hotloop.cli.isolated import main; main()")
 
 # A command's time to save its record once it is interrupted: clients kill a server soon after SIGTERM.
 STOP_S = 1.5

@@ -23,9 +23,8 @@ from hotloop.core.progress import SIGNALS
 from hotloop.core.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
-from hotloop.mcp import answers
+from hotloop.mcp import answers, guide
 from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys
-from hotloop.mcp.guide import guide
 from hotloop.mcp.run import LOOK_S, Done, run
 from hotloop.options.bench import BenchOptions
 from hotloop.options.compare import CompareOptions

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from hotloop.options.option import Options
 
-# Command to the module with its options.
+# Command to the module that has its options, and to that of the same name in cli/commands, which runs it.
 HOMES = {
     "bench": "bench",
     "compare": "compare",
@@ -16,12 +16,12 @@ HOMES = {
     "new": "misc",
     "profile": "profile",
     "report": "report",
-    "scale": "scale",
+    "scale": "sweeps",
     "sim": "sim",
-    "soak": "soak",
+    "soak": "sweeps",
     "top": "misc",
     "train": "train",
-    "tune": "tune",
+    "tune": "sweeps",
     "validate": "validate",
     "worlds": "misc",
 }

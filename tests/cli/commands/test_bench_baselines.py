@@ -11,7 +11,7 @@ import pytest
 from support.projects import ENV, Project
 from support.records import PROFILE, bench_with
 
-from hotloop.cli.results import part_commits
+from hotloop.cli.results import split_baselines
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
 from hotloop.core.record import METHOD, Record, read, write
@@ -345,7 +345,7 @@ def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(
 ) -> None:
     project.git("branch", "before")
     project.git("branch", "folder/before")
-    assert part_commits(["before", "folder/before", "HEAD~0", "nobody"]) == (
+    assert split_baselines(["before", "folder/before", "HEAD~0", "nobody"]) == (
         ["nobody"],
         ["before", "folder/before", "HEAD~0"],
     )
@@ -353,7 +353,7 @@ def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(
     kept.parent.mkdir(parents=True)
     kept.write_text("{}")
     capsys.readouterr()
-    assert part_commits(["before"]) == (["before"], [])
+    assert split_baselines(["before"]) == (["before"], [])
     assert (
         "before is a saved baseline here and a commit, too: the baseline is taken" in capsys.readouterr().err
     )

@@ -215,8 +215,8 @@ def test_a_crash_of_the_target_is_a_fault(bench: Command) -> None:
         "hotloop.report.kinds.bench.bench",
         "hotloop.report.kinds.bench.comparisons",
         "hotloop.report.terminal.draw",
-        "hotloop.cli.commands.bench.save",
-        "hotloop.cli.commands.bench.keep_baseline",
+        "hotloop.cli.results.save",
+        "hotloop.cli.results.keep_baseline",
     ],
 )
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError, SystemExit])

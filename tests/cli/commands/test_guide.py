@@ -5,7 +5,7 @@ import pytest
 
 from hotloop.core import machine
 from hotloop.core.errors import ExitCode
-from hotloop.mcp.guide import PAGE
+from hotloop.mcp import guide
 
 Command = Callable[..., Any]
 
@@ -15,7 +15,7 @@ LINES = 80
 
 def test_the_guide_is_printed_as_it_stands(hotloop: Command) -> None:
     said = hotloop("guide")
-    assert (said.code, said.out) == (ExitCode.FINE, PAGE.read_text())
+    assert (said.code, said.out) == (ExitCode.FINE, guide())
     assert len(said.out.splitlines()) <= LINES
 
 
@@ -24,7 +24,7 @@ def test_mcp_lists_its_tools(hotloop: Command) -> None:
     pytest.importorskip("mcp")
     listed = hotloop("mcp", "--json").json
     assert {"bench", "profile", "compare", "validate"} < {each["name"] for each in listed}
-    assert hotloop("guide", "--json").json == {"page": PAGE.read_text()}
+    assert hotloop("guide", "--json").json == {"page": guide()}
 
 
 def test_mcp_says_how_to_install_what_it_needs(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -282,7 +283,8 @@ def test_top_prints_one_second_as_json_without_a_terminal(hotloop: Command) -> N
 
 def test_top_shows_the_process_until_it_is_left(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[int] = []
-    monkeypatch.setattr("hotloop.cli.commands.top.is_terminal", lambda: True)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(pyspy, "top", watched.append)
     assert hotloop("top", "--pid", str(os.getpid())).code == ExitCode.FINE
     assert watched == [os.getpid()]

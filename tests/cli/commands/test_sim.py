@@ -91,7 +91,7 @@ def test_pictures_of_the_first_episode_are_kept(hotloop: Command) -> None:
 def test_a_long_episode_is_filmed_from_its_beginning(
     hotloop: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotloop.cli.live.capture.MOST_FRAMES", 5)
+    monkeypatch.setattr("hotloop.cli.commands.sim.MOST_FRAMES", 5)
     hotloop("sim", "grid/guard", *SHORT, "--gif", "a.gif")
     with Image.open("a.gif") as gif:
         assert gif.n_frames == 5

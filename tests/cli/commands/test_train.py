@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.trainings import SMALL, ctrl_c_heard
 
-from hotloop.cli.live import training as cli_panel
+from hotloop.cli.commands import train as cli_panel
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record, read
 from hotloop.train import SPINS
@@ -228,7 +228,7 @@ def test_the_panel_shows_how_far_how_fast_what_is_learnt_and_where_the_time_goes
 
     _, windows, _ = trained(tmp_path, small(updates=6, train__eval__every=2, train__eval__episodes=2))
     live = FakeLive()
-    panel = cli_panel.Panel(live, "prospector  run=a")
+    panel = cli_panel.TrainingPanel(live, "prospector  run=a")
     panel.update(0, 384)
     for window in windows:
         panel._due_ns = 0
@@ -266,7 +266,7 @@ def test_a_panel_that_takes_long_is_drawn_less_often(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(cli_panel, "now_ns", lambda: now_ms[0] * 1_000_000)
     live = Slow()
-    panel = cli_panel.Panel(live, "a")
+    panel = cli_panel.TrainingPanel(live, "a")
     drawn = []
     for at_ms in (1_000, 1_300, 3_000, 3_600, 3_700):  # 50 ms, so not again for 2.5 s
         now_ms[0] = at_ms
@@ -279,7 +279,7 @@ def test_plain_lines_have_a_title_once(capsys: pytest.CaptureFixture[str], tmp_p
     from support.trainings import small, trained
 
     _, windows, _ = trained(tmp_path, small(updates=4, train__supervised_steps=1000))
-    lines = cli_panel.Lines("the title")
+    lines = cli_panel.TrainingLines("the title")
     for window in windows:
         lines.window(window)
     said = capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from hotloop.judge import sweep as choosing
 from hotloop.lab.sweep import tune
 from hotloop.lab.sweep.cells import Cell
-from hotloop.options import tune as declared
+from hotloop.options import sweeps as declared
 
 Command = Callable[..., Any]
 

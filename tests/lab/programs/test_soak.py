@@ -3,7 +3,7 @@ from support.leaving import leaves
 
 from hotloop.core.record.experiments import RUNNING
 from hotloop.lab.programs.measure import soak
-from hotloop.options.soak import SoakProgramOptions
+from hotloop.options.sweeps import SoakProgramOptions
 
 
 def test_a_soak_watches_what_works_after_the_program_and_ends_it() -> None:

@@ -18,7 +18,7 @@ from hotloop.lab.measure import record, sides
 from hotloop.lab.sweep import scale as lab
 from hotloop.lab.sweep.cells import Cell, CellCache
 from hotloop.lab.sweep.scale import cells_of, forecast, read, scale
-from hotloop.options.scale import ScaleOptions
+from hotloop.options.sweeps import ScaleOptions
 
 MAKE = f"{Path(sized_target.__file__)}:make"
 MACHINE, CODE = machine(), code(None)

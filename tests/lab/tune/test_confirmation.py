@@ -12,7 +12,7 @@ from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ra
 from hotloop.core.target import Target
 from hotloop.lab.sweep.cells import Cell, CellResult
 from hotloop.lab.sweep.tune import Deadline, confirm
-from hotloop.options.tune import TuneOptions
+from hotloop.options.sweeps import TuneOptions
 
 PRESENT, CHOSEN = Target("grid/toy", {"num_envs": "1"}), Target("grid/toy", {"num_envs": "2"})
 

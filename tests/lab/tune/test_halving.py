@@ -13,7 +13,7 @@ from hotloop.lab.sweep.cells import LocalExecutor
 from hotloop.lab.sweep.combinations import name_of, read
 from hotloop.lab.sweep.scale import Place
 from hotloop.lab.sweep.tune import RungRunner, halve, update_s
-from hotloop.options.tune import TuneOptions
+from hotloop.options.sweeps import TuneOptions
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
 

@@ -9,7 +9,7 @@ from hotloop.lab.sweep import tune as lab
 from hotloop.lab.sweep.cells import LocalExecutor
 from hotloop.lab.sweep.tune import Deadline
 from hotloop.lab.training.sides import TrainSide
-from hotloop.options.tune import TuneOptions
+from hotloop.options.sweeps import TuneOptions
 
 
 def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(

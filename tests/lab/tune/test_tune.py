@@ -11,7 +11,7 @@ from hotloop.judge.sweep import learning_check
 from hotloop.lab.sweep import combinations
 from hotloop.lab.sweep import tune as lab
 from hotloop.lab.sweep.combinations import read
-from hotloop.options.tune import TuneOptions
+from hotloop.options.sweeps import TuneOptions
 from hotloop.report.kinds.sweep import tune as sections
 
 

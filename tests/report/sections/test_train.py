@@ -4,7 +4,7 @@ import pytest
 from support.drawn import text
 from support.records import BENCH
 
-from hotloop.cli.live.training import duration
+from hotloop.cli.commands.train import duration
 from hotloop.core.record.comparison import Difference, Validation
 from hotloop.core.record.profile import Phase
 from hotloop.core.time_tree import CALL, LARGEST, REST, TimeTree, grow, tree_text

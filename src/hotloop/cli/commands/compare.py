@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, remark, stdout_kept_clean
-from hotloop.cli.results import make_room
-from hotloop.cli.runner import kept_in, tell_one
-from hotloop.cli.targets import metric_of, reporting
+from hotloop.cli.results import make_room, print_records, reporting, save_record
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
@@ -18,22 +16,31 @@ if TYPE_CHECKING:
     from hotloop.lab.compare.contenders import Contender, TargetContender
     from hotloop.lab.measure.loop import Plan
 
+NOT_TWO_TRAININGS = "--return-after is for two trainings of the present code: leave it out"
+
 
 def compare(options: CompareOptions) -> int:
-    """Compare what the options name, keep and show the record; returns its exit code."""
+    """Compare what the options name, keep and show the record; return its exit code."""
     make_room(options.output)
     sides = [options.a, str(options.b), *(options.more or ())]
-    in_places = any((options.a_ref, options.a_python, options.b_python))
-    check_sides(sides, options, here=not (in_places or options.unlike))
-    if options.b and any(map(names_record, (options.a, options.b))):
-        record = of_records(options.a, options.b, options)
-    elif in_places:
-        record = of_one(options)
+    is_elsewhere = any((options.a_ref, options.a_python, options.b_python))
+    check_sides(sides, options, here=not (is_elsewhere or options.unlike))
+    if options.b and any(map(names_record, sides[:2])):
+        record = compare_files(sides[0], sides[1], options)
+    elif options.a_ref:
+        record = compare_commits(options.a, options.a_ref, options)
+    elif is_elsewhere:
+        record = compare_installed(options.a, options)
     elif options.more:
-        record = of_several(sides, options)
+        record = compare_with_first(sides, options)
+    elif any(map(names_training, sides)):
+        record = compare_trained(sides[0], sides[1], options)
+    elif options.return_after is not None:
+        raise InputError("--return-after is for trainings: give a side a train. key")
     else:
-        record = of_targets(options.a, str(options.b), options)
-    return tell_one(kept_in(options.output, record), as_json=options.json)
+        a, b = (contender(each, options) for each in sides)
+        record = compare_live(a, b, asked_of(options))
+    return print_records([save_record(options.output, record)], as_json=options.json)
 
 
 def check_sides(sides: list[str], options: CompareOptions, *, here: bool) -> None:
@@ -47,6 +54,16 @@ def check_sides(sides: list[str], options: CompareOptions, *, here: bool) -> Non
         raise InputError("--ignore is for targets that are replayed here: leave it out")
     if options.equal_steps and not replayed:
         raise InputError("--equal-steps is for targets that are replayed: leave it out")
+
+
+def names_record(side: str) -> bool:
+    """Return whether a side is a file of a record."""
+    return side.endswith(".json")
+
+
+def names_training(side: str) -> bool:
+    """Return whether a side has a key of the trainer's."""
+    return any(word.startswith("train.") for word in side.split())
 
 
 def asked_of(options: CompareOptions) -> "CompareSettings":
@@ -65,7 +82,16 @@ def asked_of(options: CompareOptions) -> "CompareSettings":
     )
 
 
-def of_several(sides: list[str], options: CompareOptions) -> "Record":
+def plan_of(options: CompareOptions) -> "Plan":
+    """Return when a comparison is over."""
+    from hotloop.lab.measure.loop import Plan
+    from hotloop.lab.measure.settle import THOROUGH
+
+    usual = THOROUGH if options.thorough else Plan()
+    return replace(usual, band=options.band_share, budget_ns=options.budget_ns)
+
+
+def compare_with_first(sides: list[str], options: CompareOptions) -> "Record":
     """Compare each of several targets with the first."""
     from hotloop.lab.compare.compare import compare_several
 
@@ -79,16 +105,22 @@ def of_several(sides: list[str], options: CompareOptions) -> "Record":
         )
 
 
-def of_one(options: CompareOptions) -> "Record":
-    """Compare one target in two environments, or at two commits."""
-    if options.a_ref:
-        return of_commits(options.a, options.a_ref, options)
-    if options.return_after is not None:
-        raise InputError("--return-after is for two trainings of the present code: leave it out")
-    return of_installed(options.a, options)
+def contender(words: str, options: CompareOptions) -> "TargetContender":
+    """Return one side from its quoted argument."""
+    from hotloop.lab.compare.contenders import TargetContender
+
+    return TargetContender(reporting(Target.parse(words, "a side"), options.phases), options.ignore or ())
 
 
-def of_commits(words: str, then: str, options: CompareOptions) -> "Record":
+def compare_live(a: "Contender", b: "Contender", asked: "CompareSettings") -> "Record":
+    """Compare two sides in turns under a bar."""
+    from hotloop.lab.compare import compare as lab
+
+    with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
+        return lab.compare(a, b, asked, progress, remark)
+
+
+def compare_commits(words: str, then: str, options: CompareOptions) -> "Record":
     """Compare a target, or the training on it, at two commits of the project in the current folder."""
     from hotloop.lab.compare.commits import check_out, commands
     from hotloop.lab.compare.process import NOT_COUNTED, CommitContender, check_asked
@@ -99,38 +131,35 @@ def of_commits(words: str, then: str, options: CompareOptions) -> "Record":
     if asked.instructions and commands(Path.cwd(), build):
         raise InputError(NOT_COUNTED.format(name=words))
     if options.return_after is not None:
-        raise InputError("--return-after is for two trainings of the present code: leave it out")
+        raise InputError(NOT_TWO_TRAININGS)
     if names_training(words):
         asked = replace(asked, replayed=False, policy=LEARNING)
-    target = side_of(words)
+    target = Target.parse(words, "a side")
     with check_out(
         Path.cwd(), then, options.b_ref or None, target, build=build, garbage=options.gc, say=remark
     ) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
-        return live(a, b, asked)
+        return compare_live(a, b, asked)
 
 
-def of_installed(words: str, options: CompareOptions) -> "Record":
+def compare_installed(words: str, options: CompareOptions) -> "Record":
     """Compare a target as two environments have its packages installed."""
     from hotloop.lab.compare.commits import open_installed
     from hotloop.lab.compare.process import check_asked
 
+    if options.return_after is not None:
+        raise InputError(NOT_TWO_TRAININGS)
     asked = asked_of(options)
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
     if names_training(words):
         raise InputError("trainings are not compared between environments: leave out train. keys")
     places = (options.a_python, options.b_python)
-    with open_installed(places, side_of(words), options.gc, remark) as (a, b):
-        return live(a, b, asked)
+    with open_installed(places, Target.parse(words, "a side"), options.gc, remark) as (a, b):
+        return compare_live(a, b, asked)
 
 
-def names_record(side: str) -> bool:
-    """Return whether a side is a file of a record."""
-    return side.endswith(".json")
-
-
-def of_records(a: str, b: str, options: CompareOptions) -> "Record":
-    """Compare two records; refuses one of them beside something that would have to run."""
+def compare_files(a: str, b: str, options: CompareOptions) -> "Record":
+    """Compare two records; refuse one of them beside something that would have to run."""
     from hotloop.core.record import read
     from hotloop.judge.compare import compare_records
 
@@ -139,28 +168,14 @@ def of_records(a: str, b: str, options: CompareOptions) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=options.band_share, unlike=options.unlike)
 
 
-def of_targets(a: str, b: str, options: CompareOptions) -> "Record":
-    """Compare two targets as they run here, or the trainings on them."""
-    if names_training(a) or names_training(b):
-        return of_trainings(a, b, options)
-    if options.return_after is not None:
-        raise InputError("--return-after is for trainings: give a side a train. key")
-    return live(contender(a, options), contender(b, options), asked_of(options))
-
-
-def names_training(side: str) -> bool:
-    """Return whether a side has a key of the trainer's."""
-    return any(word.startswith("train.") for word in side.split())
-
-
-def of_trainings(a: str, b: str, options: CompareOptions) -> "Record":
+def compare_trained(a: str, b: str, options: CompareOptions) -> "Record":
     """Compare two trainings: their speed and, if asked for, what they have learnt after as many steps."""
     from hotloop.lab.training.sides import SPEED_ONLY, TrainContender, check_one_variable, compare_trainings
 
     asked, return_after = asked_of(options), options.return_after
     if asked.profile or asked.instructions or asked.policy != "random":
         raise InputError(SPEED_ONLY)
-    one, other = TrainContender(side_of(a)), TrainContender(side_of(b))
+    one, other = (TrainContender(Target.parse(side, "a side")) for side in (a, b))
     if not asked.unlike:
         check_one_variable(one, other)
     then = "" if return_after is None else f", then {return_after:,} env-steps a side"
@@ -168,46 +183,19 @@ def of_trainings(a: str, b: str, options: CompareOptions) -> "Record":
         return compare_trainings(one, other, asked, return_after, progress)
 
 
-def contender(words: str, options: CompareOptions) -> "TargetContender":
-    """Return one side from its quoted argument."""
-    from hotloop.lab.compare.contenders import TargetContender
-
-    return TargetContender(reporting(side_of(words), options.phases), options.ignore or ())
-
-
-def side_of(words: str) -> Target:
-    """Return the target of a side."""
-    return Target.parse(words, "a side")
-
-
-def plan_of(options: CompareOptions) -> "Plan":
-    """Return when a comparison is over."""
-    from hotloop.lab.measure.loop import Plan
-    from hotloop.lab.measure.settle import THOROUGH
-
-    usual = THOROUGH if options.thorough else Plan()
-    return replace(usual, band=options.band_share, budget_ns=options.budget_ns)
-
-
-def live(a: "Contender", b: "Contender", asked: "CompareSettings") -> "Record":
-    from hotloop.lab.compare import compare as lab
-
-    with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        return lab.compare(a, b, asked, progress, remark)
-
-
 def compare_program(sides: tuple[str, ...], options: CompareProgramOptions) -> int:
-    """Compare programs, each of them a quoted argument; returns the exit code of the record."""
-    from hotloop.lab.programs.launch import Program
+    """Compare programs, each of them a quoted argument; return the exit code of the record."""
+    from hotloop.lab.programs.launch import Program, metric_of
     from hotloop.lab.programs.measure import check_count
     from hotloop.lab.programs.measure import compare as run
 
     programs = [Program.parse(each, "a side") for each in sides]
     check_count(programs)
-    metric, rounds, chosen = metric_of(options), options.rounds, plan_of(options.usual)
+    metric = metric_of(options.metric, less_is_better=options.less_is_better)
+    rounds, chosen = options.rounds, plan_of(options.usual)
     make_room(options.output)
     lasts = f"{rounds} rounds" if rounds else f"up to {chosen.budget_ns / 1e9:g} s, and six rounds at least"
     remark(f"{lasts}, and as much again for faster or slower")
     with bar(" | ".join(each.name for each in programs)) as progress:
         record = run(programs, chosen, progress, rounds=rounds, metric=metric)
-    return tell_one(kept_in(options.output, record), as_json=options.json)
+    return print_records([save_record(options.output, record)], as_json=options.json)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.results import make_room
-from hotloop.cli.runner import kept_in
+from hotloop.cli.results import make_room, save_record
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.process import lifeline
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "GITHUB_STEP_SUMMARY"  # Of the environment: the file that GitHub shows under a run
 
-COLOURS = {
+HEADLINES = {
     ExitCode.FINE: "green",
     ExitCode.REGRESSION: "red",
     ExitCode.MISMATCH: "red: not equal",
@@ -36,38 +35,32 @@ COLOURS = {
 
 
 def gate(options: GateOptions) -> int:
-    """Hold the budgets against what is measured; returns the gravest exit code."""
+    """Hold the budgets against what is measured; return the gravest exit code."""
     lifeline.endless = True
     if options.self_test:
-        return tested(as_json=options.json)
+        return run_self_test(as_json=options.json)
     if options.init:
-        return begun(options.target or "", options.words)
+        return write_first_budget(options.target or "", options.words)
     from hotloop.core.project import find
+    from hotloop.lab.gate.gate import FOLDER, chosen
+    from hotloop.report.kinds.checks import listing
+    from hotloop.report.terminal import draw
 
     project = find()
     if not project.budgets:
         raise InputError(f"{project.path} has no budget: hotloop gate --init TARGET writes the first")
-    from hotloop.lab.gate.gate import FOLDER, chosen
-
     budgets = chosen(project, options.only or ())
     if options.only_list:
-        return listed(budgets)
+        show(draw(listing(budgets)))
+        return ExitCode.FINE
     with chdir(project.folder):
         folder = options.output or FOLDER
         make_room(folder)
-        return gated(project, budgets, folder, options)
+        return hold_budgets(project, budgets, folder, options)
 
 
-def listed(budgets: "Sequence[Budget]") -> int:
-    from hotloop.report.kinds.checks import listing
-    from hotloop.report.terminal import draw
-
-    show(draw(listing(budgets)))
-    return ExitCode.FINE
-
-
-def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options: GateOptions) -> int:
-    """Measure, explain, bisect; keep and tell."""
+def hold_budgets(project: "Project", budgets: "Sequence[Budget]", folder: Path, options: GateOptions) -> int:
+    """Measure, explain, bisect; keep the records and show what came of each budget."""
     from hotloop.lab.gate.gate import Profiles, refuse_changes, run, weaker, with_reasons
     from hotloop.lab.gate.measure import Checkouts, GateContext
 
@@ -80,31 +73,27 @@ def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, options
             result = run(budgets, how, progress, say=remark)
             if options.bisect or not options.no_explain:
                 result = with_reasons(result, how, profiles)
-        result = kept(result, folder)
-        found = bisected(result, how, profiles) if options.bisect else ()
+        result = replace(result, rows=tuple(save_row(row, folder) for row in result.rows))
+        found = bisect_misses(result, how, profiles) if options.bisect else ()
         lost = weaker(project, places)
-    tell(result, (found, lost), folder, as_json=options.json)
+    show_result(result, found, lost, folder, as_json=options.json)
     return result.code
 
 
-def kept(result: "Result", folder: Path) -> "Result":
-    """Keep the records, and beside one that says what changed the flames of that."""
-    return replace(result, rows=tuple(kept_row(row, folder) for row in result.rows))
-
-
-def kept_row(row: "Row", folder: Path) -> "Row":
+def save_row(row: "Row", folder: Path) -> "Row":
+    """Keep a row's record, with the flames of what changed if it says that; return the row as kept."""
     from hotloop.report.files import difference_flames
 
     if row.record is None:
         return row
     record, flames = difference_flames(row.record)
     path = folder / f"{record.run_id}-{row.budget.name}.json"
-    record = kept_in(path, record, *flames)
+    record = save_record(path, record, *flames)
     return replace(row, record=record, code=ExitCode(record.exit_code))
 
 
-def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sections":
-    """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
+def bisect_misses(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sections":
+    """Find for each missed budget the commit that did it; what one found is tried first by the next."""
     from hotloop.lab.gate.gate import bisect
     from hotloop.report.kinds.checks import bisected as sections
     from hotloop.report.section import Note
@@ -115,7 +104,7 @@ def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sec
         try:
             with bar(f"bisecting {row.budget.name}") as progress, stdout_kept_clean():
                 found = bisect(row.budget, how, profiles, progress, say=remark, hint=hint)
-        except InputError as error:  # such as an absolute limit: the table is still told
+        except InputError as error:  # such as an absolute limit: the table is still shown
             told.append(Note(words=str(error)))
             continue
         hint = found.suspects[-1][0]
@@ -124,19 +113,20 @@ def bisected(result: "Result", how: "GateContext", profiles: "Profiles") -> "Sec
     return tuple(told)
 
 
-def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Path, *, as_json: bool) -> None:
+def show_result(
+    result: "Result", found: "Sections", lost: Sequence[str], folder: Path, *, as_json: bool
+) -> None:
     """Print the records or draw the table; the same as Markdown where CI wants it.
 
-    `beside` are the commits that did it, and the budgets that were weakened.
+    `found` are the commits that did it, `lost` the budgets that were weakened.
     """
     from hotloop.report import markdown
     from hotloop.report.facts import notices
     from hotloop.report.kinds.checks import gate as sections
     from hotloop.report.terminal import draw
 
-    found, lost = beside
-    headline = COLOURS.get(result.code, "cannot tell")
-    drawn = (*sections(shown(result, folder), headline=headline, weaker=lost), *found)
+    views, headline = views_of(result, folder), HEADLINES.get(result.code, "cannot tell")
+    drawn = (*sections(views, headline=headline, weaker=lost), *found)
     if as_json:
         emit(f"[{','.join(record.to_json() for record in result.records)}]\n")
         for line in (*(row.error for row in result.rows if row.error), *lost):
@@ -150,29 +140,23 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
             file.write(f"## hotloop gate\n\n{markdown.draw(drawn)}\n")
 
 
-def shown(result: "Result", folder: Path) -> "list[GateView]":
-    """Each row with how far its target was in earlier runs."""
+def views_of(result: "Result", folder: Path) -> "list[GateView]":
+    """Return each row with how far its target was in earlier runs."""
     from hotloop.lab.gate.gate import trend
     from hotloop.report.kinds.checks import GateView
 
-    told = []
+    views = []
     for row in result.rows:
         held = row.record.held if row.record else None
         before = trend(folder, row.budget.name) if held and not held.enforced else []
-        distances = [each.held.distance for each in before if each.held]
-        told.append(
-            GateView(
-                name=row.budget.name,
-                held=held,
-                record=row.record,
-                error=row.error,
-                distances=tuple(each for each in distances if each is not None),
-            )
-        )
-    return told
+        known = (each.held.distance for each in before if each.held)
+        distances = tuple(each for each in known if each is not None)
+        name, record, error = row.budget.name, row.record, row.error
+        views.append(GateView(name=name, held=held, record=record, error=error, distances=distances))
+    return views
 
 
-def begun(target: str, words: list[str] | None) -> int:
+def write_first_budget(target: str, words: list[str] | None) -> int:
     """Measure a target and write a first hotloop.toml, and what runs it in CI."""
     from hotloop.lab.gate.init import begin
 
@@ -184,8 +168,8 @@ def begun(target: str, words: list[str] | None) -> int:
     return ExitCode.FINE
 
 
-def tested(*, as_json: bool) -> int:
-    """Plant what the gate must see, and say whether it did."""
+def run_self_test(*, as_json: bool) -> int:
+    """Plant what the gate must see, and say whether it did; return 70 if not."""
     from hotloop.lab.gate.init import self_test
 
     with bar("self-test") as progress, stdout_kept_clean():

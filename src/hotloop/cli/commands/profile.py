@@ -1,20 +1,30 @@
 """hotloop profile: where the time of a step goes."""
 
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import remark
-from hotloop.cli.results import check_repository, check_slow_trust, make_room
-from hotloop.cli.results import commit as commit_files
-from hotloop.cli.runner import check, kept, measure, tell
-from hotloop.cli.targets import names_several, program_of, reporting, targets_of
+from hotloop.cli.console import remark, stdout_kept_clean
+from hotloop.cli.results import (
+    SaveRecord,
+    check_slow_trust,
+    keep_record,
+    make_room,
+    measure,
+    names_several,
+    print_records,
+    program_of,
+    reporting,
+    targets_of,
+)
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import save
+from hotloop.core.machine import git
 from hotloop.core.target import Target
 from hotloop.options.option import flag_of
 from hotloop.options.profile import SECONDS, ProfileOptions, ProfileProgramOptions
@@ -26,12 +36,11 @@ if TYPE_CHECKING:
     from hotloop.core.registry import Probe
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
-    from hotloop.report.files import Kept
 
 
 def profile(options: ProfileOptions) -> int:
-    """Profile targets, a running process or a slow step; returns the gravest exit code."""
-    from hotloop.lab.measure.target import Opener
+    """Profile targets, a running process or a slow step; return the gravest exit code."""
+    from hotloop.lab.measure import target as measured
     from hotloop.lab.profile import probes as probes_lab
 
     if options.replay_slow is not None:
@@ -44,12 +53,16 @@ def profile(options: ProfileOptions) -> int:
     if pid is not None or options.seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
     target = reporting(Target.typed(name, options.words), options.phases)
-    check_new(options.record, targets_of(target))
+    if options.record is not None and len(targets_of(target)) > 1:
+        raise InputError(f"--record is for one target, not {len(targets_of(target))}: name a preset")
+    if options.record is not None and options.record.exists():
+        raise InputError(f"{options.record} exists: give --record another name")
     probes = probes_lab.choose(options.probe or ())
     target, games = game_of(target, options)
     targets = targets_of(target)
-    with closing(Opener()) as opener:
-        check(targets, options.policy, opener)
+    with closing(measured.Opener()) as opener:
+        with stdout_kept_clean():
+            measured.check(targets, options.policy, opener=opener)
         probes_lab.check(probes, targets, tuple(options.time or ()))
         make_room(PROFILES)
         return profile_all(target, options, probes, opener, games)
@@ -79,14 +92,6 @@ def game_of(target: Target, options: ProfileOptions) -> tuple[Target, int | None
     return as_game(target), games_of(target) if options.steps is None else None
 
 
-def check_new(path: Path | None, targets: list[Target]) -> None:
-    """Refuse to overwrite a tape, and one of several targets."""
-    if path is not None and len(targets) > 1:
-        raise InputError(f"--record is for one target, not {len(targets)}: name a preset")
-    if path is not None and path.exists():
-        raise InputError(f"{path} exists: give --record another name")
-
-
 def profile_all(
     target: Target,
     options: ProfileOptions,
@@ -99,7 +104,6 @@ def profile_all(
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import folder_of, pictured
     from hotloop.report.kinds.profile import profiles
-    from hotloop.report.terminal import draw
 
     tracers: dict[str, Tracer] = {}
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
@@ -132,24 +136,42 @@ def profile_all(
 
         keep = keeper(room, tracers, commit=options.commit)
         records = measure(targets_of(target), experiment, keep)
-    view = draw(profiles(records, slow_steps=options.slow))
-    return tell(records, view, as_json=options.json, as_list=names_several(target.name))
+    view = profiles(records, slow_steps=options.slow)
+    return print_records(records, view, as_json=options.json, as_list=names_several(target.name))
 
 
-def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> "Callable[[Record], Path]":
-    """What keeps a record, its page, its trace and the files of its probes under one name."""
-    from hotloop.report.files import beside, folder_of, markdown_page
+def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> SaveRecord:
+    """Return what keeps a record, its page, its trace and the files of its probes under one name."""
+    from hotloop.report.files import about_trace, beside, folder_of, markdown_page, trace_files
 
     def keep(record: "Record") -> Path:
         path = PROFILES / f"profile-{utc_now():%Y%m%d-%H%M}.md"
         name = record.target.name
-        more = [*beside(record, folder_of(room, name)), *trace_files(tracers.get(name), record)]
-        kept = save(path, markdown_page(record), *more)
+        more = [*beside(record, folder_of(room, name))]
+        if tracer := tracers.get(name):
+            more += trace_files(tracer.trace(record.slow, about_trace(record)))
+        page = save(path, markdown_page(record), *more)
         if commit:
-            commit_files([kept, kept.with_suffix(".json")], f"profile: {name}")
-        return kept
+            commit_files([page, page.with_suffix(".json")], f"profile: {name}")
+        return page
 
     return keep
+
+
+def check_repository() -> None:
+    """Refuse to commit where there is nothing to commit to, before anything is measured."""
+    if git(Path.cwd(), "rev-parse", "--is-inside-work-tree") != "true":
+        raise InputError("--commit needs a git repository around this folder: git init, or leave it out")
+
+
+def commit_files(paths: Sequence[Path], message: str) -> None:
+    """Commit these files and no other; SetupError with git's last words where it refuses."""
+    names = [str(path) for path in paths]
+    for words in (["add", "--force", "--", *names], ["commit", "--quiet", "-m", message, "--", *names]):
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())[-300:]
+            raise SetupError(f"{', '.join(names)} saved, but git {words[0]} failed: {said}")
 
 
 def attach(pid: int | None, options: ProfileOptions) -> int:
@@ -157,7 +179,6 @@ def attach(pid: int | None, options: ProfileOptions) -> int:
     from hotloop.lab.profile import probes
     from hotloop.report.files import folder_of, pictured
     from hotloop.report.kinds.profile import profile as sections
-    from hotloop.report.terminal import draw
 
     given = {name: getattr(options, name) for name in ("steps", "time", "record", "trace")}
     others = {"probe": options.probe not in (None, ["pyspy"])} | given
@@ -174,8 +195,8 @@ def attach(pid: int | None, options: ProfileOptions) -> int:
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
         record = probes.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
-        record = kept(record, keeper(Path(made), {}, commit=options.commit))
-    return tell([record], draw(sections(record)), as_json=options.json, as_list=False)
+        record = keep_record(record, keeper(Path(made), {}, commit=options.commit))
+    return print_records([record], sections(record), as_json=options.json)
 
 
 def run_again(path: Path, options: ProfileOptions) -> int:
@@ -183,9 +204,14 @@ def run_again(path: Path, options: ProfileOptions) -> int:
     from hotloop.core.record import read
     from hotloop.lab.profile.slow import find_slow_step, rerun
     from hotloop.report.kinds.profile import again
-    from hotloop.report.terminal import draw
 
-    record, rank = read(path), rank_of([*filter(None, (options.target, *(options.words or ())))])
+    record, words = read(path), [*filter(None, (options.target, *(options.words or ())))]
+    if len(words) > 1 or any(not word.isdecimal() or int(word) < 1 for word in words):
+        raise InputError(
+            f"--replay-slow RECORD {' '.join(words)}: expected the number of one slow step, such as 1; "
+            "the target and its settings are the record's"
+        )
+    rank = int(words[0]) if words else 1
     slow, _ = find_slow_step(record, rank)
     check_slow_trust(path, slow, options.trust)
     make_room(PROFILES)
@@ -197,36 +223,14 @@ def run_again(path: Path, options: ProfileOptions) -> int:
         return save(PROFILES / f"replay-{utc_now():%Y%m%d-%H%M}.json", replayed.to_json())
 
     records = measure([Target(record.target.name)], experiment, keep)
-    return tell(records, draw(again(records[0])), as_json=options.json, as_list=False)
-
-
-def rank_of(words: Sequence[str]) -> int:
-    """Which of the slow steps is meant; the first, unless a number follows the record."""
-    if not words:
-        return 1
-    if len(words) > 1 or not words[0].isdecimal() or int(words[0]) < 1:
-        raise InputError(
-            f"--replay-slow RECORD {' '.join(words)}: expected the number of one slow step, such as 1; "
-            "the target and its settings are the record's"
-        )
-    return int(words[0])
-
-
-def trace_files(tracer: "Tracer | None", record: "Record") -> "list[Kept]":
-    """The files of a trace; none where there was no tracer."""
-    if tracer is None:
-        return []
-    from hotloop.report import files
-
-    return files.trace_files(tracer.trace(record.slow, files.about_trace(record)))
+    return print_records(records, again(records[0]), as_json=options.json)
 
 
 def profile_program(words: tuple[str, ...], options: ProfileProgramOptions) -> int:
-    """Look at a program as it runs, keep and show the record; returns its exit code."""
+    """Look at a program as it runs, keep and show the record; return its exit code."""
     from hotloop.lab.programs import profile as lab
     from hotloop.report.files import folder_of, pictured
     from hotloop.report.kinds.profile import program_profile as sections
-    from hotloop.report.terminal import draw
 
     program, chosen = program_of(words), lab.choose(options.probe or ())
     if options.commit:
@@ -241,4 +245,4 @@ def profile_program(words: tuple[str, ...], options: ProfileProgramOptions) -> i
             return lab.profile(program, chosen, progress, files=folder, picture=picture)
 
         records = measure([Target(name)], experiment, keeper(Path(made), {}, commit=options.commit))
-    return tell(records, draw(sections(records[0])), as_json=options.json, as_list=False)
+    return print_records(records, sections(records[0]), as_json=options.json)

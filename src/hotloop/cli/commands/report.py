@@ -1,6 +1,7 @@
 """hotloop report: every record of a folder as one page, or in the format of another tool."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,9 @@ from hotloop.options.report import FORMATS, ReportOptions
 from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
     from hotloop.report.page.shelf import Shelf
 
-# Where commands keep records unless somebody says otherwise.
+# Where commands keep records by default.
 PLACES = (RECORDS, PROFILES, Path("artifacts/gate"))
 
 RUNS = Path("train_dir")
@@ -23,31 +23,32 @@ PAGE = Path("report.html")
 
 
 def report(options: ReportOptions) -> int:
-    """Write or serve the page, or print the records in another format."""
-    folder, results, name = options.folder, options.read or [], options.format
+    """Write or serve the page, print records in another format, or accept a level; return the exit code."""
+    folder, name = options.folder, options.format
     if name not in FORMATS:
         raise unknown("format", name, FORMATS, f"expected one of {', '.join(FORMATS)}")
-    if options.serve and folder is None:
-        return served([*PLACES], options)
-    folders = places(folder)
-    if options.accept is not None and options.why is not None:
-        return accepted(folders, options.accept, options.why)
+    folders = places(folder) if folder or not options.serve else [*PLACES]
+    if options.accept is not None and options.why is not None and (folder or not options.serve):
+        return accept_level(folders, options.accept, options.why)
+    title = f"Hotloop: {(folder or Path.cwd()).resolve().name}"
     if options.serve:
-        return served(folders, options)
+        return serve(folders, title, options)
     from hotloop.report.page.shelf import draw_shelf
 
-    shelf = shelf_of(folders, results)
+    shelf = shelf_of(folders, options.read or [])
     if not shelf.entries:
-        raise InputError(f"{without_records(folders, shelf)}: hotloop bench TARGET makes one")
-    chosen, title = "json" if options.json else name, title_of(folder)
-    text, shown = draw_shelf(shelf, lambda each: drawn(each, chosen, title))
+        left_out = f" ({len(shelf.left_out)} other files)" if shelf.left_out else ""
+        none = f"{' and '.join(map(str, folders))} holds no record{left_out}"
+        raise InputError(f"{none}: hotloop bench TARGET makes one")
+    chosen = "json" if options.json else name
+    text, shown = draw_shelf(shelf, lambda each: draw_as(each, chosen, title))
     for reason in shown.left_out:
         remark(f"left out: {reason}")
-    return kept(text, options.output, is_page=chosen == "html")
+    return write(text, options.output, is_page=chosen == "html")
 
 
 def places(folder: Path | None) -> list[Path]:
-    """The folders that are meant; InputError where there are none."""
+    """Return the folders that are meant; InputError where there are none."""
     found = [folder] if folder else [each for each in PLACES if each.is_dir()]
     missing = [each for each in found if not each.is_dir()]
     if missing or not found:
@@ -58,47 +59,26 @@ def places(folder: Path | None) -> list[Path]:
     return found
 
 
-def title_of(folder: Path | None) -> str:
-    """Of the folder that was named, or else of the project."""
-    return f"Hotloop: {(folder or Path.cwd()).resolve().name}"
-
-
 def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
-    """All records, and those that other tools' results make."""
-    from dataclasses import replace
-
+    """Return all records, those of other tools' results, and the budgets of the project around here."""
+    from hotloop.core.project import find_file, read
     from hotloop.report.formats import read_results
     from hotloop.report.page.shelf import Entry, read_shelf
 
     with bar("reading records"):
-        shelf = with_budgets(read_shelf(folders))
+        shelf = read_shelf(folders)
+        if project := find_file():
+            try:
+                shelf = replace(shelf, budgets=tuple(read(project).budgets.values()))
+            except InputError as error:
+                shelf = replace(shelf, left_out=(*shelf.left_out, str(error)))
     imported = [Entry(record=record) for path in results for record in read_results(path)]
     entries = sorted((*shelf.entries, *imported), key=lambda entry: entry.record.created)
     return replace(shelf, entries=tuple(entries))
 
 
-def without_records(folders: list[Path], shelf: "Shelf") -> str:
-    """Folders that hold no record."""
-    left_out = f" ({len(shelf.left_out)} other files)" if shelf.left_out else ""
-    return f"{' and '.join(map(str, folders))} holds no record{left_out}"
-
-
-def with_budgets(shelf: "Shelf") -> "Shelf":
-    """The budgets of the project around this folder, where it has some; a file that does not fit is named."""
-    from dataclasses import replace
-
-    from hotloop.core.project import find_file, read
-
-    path = find_file()
-    if path is None:
-        return shelf
-    try:
-        return replace(shelf, budgets=tuple(read(path).budgets.values()))
-    except InputError as error:
-        return replace(shelf, left_out=(*shelf.left_out, str(error)))
-
-
-def drawn(shelf: "Shelf", name: str, title: str) -> str:
+def draw_as(shelf: "Shelf", name: str, title: str) -> str:
+    """Return a shelf as a page, JSON, Markdown for a pull request, or in the format of another tool."""
     if name == "html":
         from hotloop.report.page.page import draw_page
 
@@ -106,22 +86,17 @@ def drawn(shelf: "Shelf", name: str, title: str) -> str:
     if name == "json":
         return f"[{','.join(record.to_json() for record in shelf.records)}]\n"
     if name == "markdown":
-        return summarised(shelf.records)
+        from hotloop.report.kinds.record import overview
+        from hotloop.report.markdown import draw
+
+        return draw(overview([each for each in shelf.records if each.metrics or each.comparisons]))
     from hotloop.report.formats import EXPORTS
 
     return EXPORTS[name](shelf.records)
 
 
-def summarised(records: "list[Record]") -> str:
-    """What a pull request shows."""
-    from hotloop.report.kinds.record import overview
-    from hotloop.report.markdown import draw
-
-    return draw(overview([record for record in records if record.metrics or record.comparisons]))
-
-
-def kept(text: str, output: Path | None, *, is_page: bool) -> int:
-    """Write to a file where one is named, and pages always; print the rest."""
+def write(text: str, output: Path | None, *, is_page: bool) -> int:
+    """Write to a file where one is named, and pages always, over an earlier page alone; print the rest."""
     if output is None and not is_page:
         emit(text)
         return ExitCode.FINE
@@ -129,7 +104,13 @@ def kept(text: str, output: Path | None, *, is_page: bool) -> int:
         raise InputError(f"--output {output} is a folder: name a file in it")
     place = output or PAGE
     if is_page and is_page_of_ours(place):
-        write_over(place, text)
+        beside = place.with_name(f".{place.name}.{os.getpid()}")
+        try:  # at once, so that a reader never meets half of a page
+            beside.write_text(text, "utf-8")
+            beside.replace(place)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise WriteError(f"cannot write {place}: {error.strerror}") from error
     elif place.exists():
         raise InputError(f"{place} is there and no page of hotloop report: name another file with --output")
     else:
@@ -149,18 +130,7 @@ def is_page_of_ours(path: Path) -> bool:
         return False
 
 
-def write_over(path: Path, text: str) -> None:
-    """Replace a page at once, so that a reader never meets half of one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise WriteError(f"cannot write {path}: {error.strerror}") from error
-
-
-def accepted(folders: list[Path], run: str, why: str) -> int:
+def accept_level(folders: list[Path], run: str, why: str) -> int:
     """Write down beside a record that its level is the right one."""
     from hotloop.core.record import accept
     from hotloop.report.page.shelf import read_shelf
@@ -174,11 +144,11 @@ def accepted(folders: list[Path], run: str, why: str) -> int:
     return ExitCode.FINE
 
 
-def served(folders: list[Path], options: ReportOptions) -> int:
-    """Serve until somebody ends it: the first record, and the folder it is in, may be still to come."""
+def serve(folders: list[Path], title: str, options: ReportOptions) -> int:
+    """Serve until Ctrl-C: the first record, and the folder it is in, may be still to come."""
     from hotloop.report.page.serve import Server, Site
 
-    site = Site(folders, RUNS, title_of(options.folder), lambda: shelf_of(folders, options.read or []))
+    site = Site(folders, RUNS, title, lambda: shelf_of(folders, options.read or []))
     with Server(options.host, options.port, site) as server:
         emit(f"{server.address}\n")
         remark("Ctrl-C ends it")

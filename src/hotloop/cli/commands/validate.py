@@ -6,13 +6,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli import sweeps
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.results import check_trust, make_room, names_file, record_path
-from hotloop.cli.runner import kept_in, measure, tell
-from hotloop.cli.targets import names_several, targets_of
-from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.files import save
+from hotloop.cli.console import approximate_time, bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.results import (
+    check_trust,
+    make_room,
+    measure,
+    names_file,
+    names_several,
+    print_records,
+    read_folder,
+    record_path,
+    save_record,
+    saver,
+    targets_of,
+)
+from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.target import Target
 from hotloop.options.compare import CompareOptions
 from hotloop.options.validate import ValidateOptions
@@ -28,18 +36,19 @@ WORTH_SAYING_S = 2.0  # A validation that takes less is over before a reader has
 
 
 def validate(options: ValidateOptions) -> int:
-    """Validate what the options name, keep and show the records; returns the gravest exit code."""
+    """Validate what the options name, keep and show the records; return the gravest exit code."""
     if options.replay is not None:
-        return play_again(options.replay, options.trust, as_json=options.json)
+        return replay_bundle(options.replay, options.trust, as_json=options.json)
     from hotloop.lab.validate.validate import way_of
+    from hotloop.report.kinds import validate as sections
 
     candidate = Target.typed(options.target or "", options.keys)
     way_of(options)  # Refuses a mode that is none before anything is opened
     if options.adoption:
         return show_adoption(candidate, options)
     if options.seeds is not None or options.on is not None or options.resume:
-        records = over_seeds(candidate, options)
-        return told(records, as_json=options.json, as_list=True)
+        records = validate_seeds(candidate, options)
+        return print_records(records, sections.validations(records), as_json=options.json, as_list=True)
     presets = targets_of(candidate)
     if len(presets) > 1 and names_file(options.output):
         raise InputError(
@@ -51,23 +60,25 @@ def validate(options: ValidateOptions) -> int:
     make_room(options.output)
     is_list = names_several(candidate.name)
     if options.statistical:
-        return tell_distributions(matches, options, as_list=is_list)
-    records = run(matches, options)
-    return told(records, as_json=options.json, as_list=is_list)
+        records = compare_distributions(matches, options)
+        view = sections.statistical(records)
+    else:
+        records = validate_matches(matches, options)
+        view = sections.validations(records)
+    return print_records(records, view, as_json=options.json, as_list=is_list)
 
 
-def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
-    """Print or draw the records; returns the gravest exit code."""
-    from hotloop.report.kinds.validate import validations
-    from hotloop.report.terminal import draw
+def matches_of(targets: Sequence[Target], against: str | None) -> "dict[str, Match]":
+    """Return what each target is compared with, by its name."""
+    from hotloop.lab.validate.match import match_of
 
-    return tell(records, draw(validations(records)), as_json=as_json, as_list=as_list)
+    return {target.name: match_of(target, against) for target in targets}
 
 
-def over_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
+def validate_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
     """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
-    from hotloop.lab.sweep.cells import FOLDER as SHELVES
-    from hotloop.lab.sweep.cells import LocalExecutor, shelf_of, sweep
+    from hotloop.cli.commands.sweeps import open_executor
+    from hotloop.lab.sweep.cells import FOLDER, LocalExecutor, shelf_of, sweep
     from hotloop.lab.sweep.experiments import refusal, validations_of
 
     output = options.output
@@ -78,8 +89,8 @@ def over_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
     seeds = options.seeds or 1
     cells = [cell for each in targets_of(target) for cell in validations_of(each, seeds, **asked)]
     make_room(output)
-    with sweeps.executor(options.on, cells, LocalExecutor(), timed=False) as (executor, machines):
-        shelf = shelf_of(SHELVES, "validate", cells, resume=options.resume, machines=machines)
+    with open_executor(options.on, cells, LocalExecutor(), timed=False) as (executor, machines):
+        shelf = shelf_of(FOLDER, "validate", cells, resume=options.resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress)
     if not swept.records:
@@ -89,74 +100,56 @@ def over_seeds(target: Target, options: ValidateOptions) -> "list[Record]":
     if swept.interrupted:
         remark(f"interrupted after {len(swept.records)} of {len(cells)}: --resume goes on")
     return [
-        witnessed(cell.target, record, options)
+        find_again(cell.target, record, options)
         if ExitCode(record.exit_code) is ExitCode.MISMATCH
-        else kept_in(output, record)
+        else save_record(output, record)
         for cell, record in swept.records
     ]
 
 
-def witnessed(target: Target, record: "Record", options: ValidateOptions) -> "Record":
+def find_again(target: Target, record: "Record", options: ValidateOptions) -> "Record":
     """Find what differed elsewhere again here, so that its bundle lies beside its record."""
-    [found] = run(matches_of([target], options.against), options)
+    [found] = validate_matches(matches_of([target], options.against), options)
     if ExitCode(found.exit_code) is not ExitCode.MISMATCH:
         remark(f"{target.words} differed on {record.machine['cpu']} and does not here")
-        return kept_in(options.output, record)
+        return save_record(options.output, record)
     return found
 
 
-def tell_distributions(matches: "dict[str, Match]", options: ValidateOptions, *, as_list: bool) -> int:
-    """Compare the distributions of the targets, one after another."""
-    from hotloop.lab.validate.distributions import validate as compared
-    from hotloop.report.kinds.validate import statistical as sections
-    from hotloop.report.terminal import draw
+def compare_distributions(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
+    """Compare the distributions of the targets, one after another, and keep their records."""
+    from hotloop.lab.validate.distributions import validate as compare
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return compared(matches[target.name], options, progress)
+        return compare(matches[target.name], options, progress)
 
-    def keep(record: "Record") -> Path:
-        return save(record_path(options.output, record), record.to_json())
-
-    records = measure([Target(name) for name in matches], experiment, keep)
-    return tell(records, draw(sections(records)), as_json=options.json, as_list=as_list)
+    return measure([Target(name) for name in matches], experiment, saver(options.output))
 
 
-def matches_of(targets: Sequence[Target], against: str | None) -> "dict[str, Match]":
-    from hotloop.lab.validate.match import match_of
-
-    return {target.name: match_of(target, against) for target in targets}
-
-
-def run(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
+def validate_matches(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
     """Validate the targets one after another, and keep their records and bundles."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate import validate as lab
 
-    output = options.output
-
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return lab.validate(matches[target.name], options, progress, keep_bundle, say, presets=len(matches))[
-            0
-        ]
+        match, presets = matches[target.name], len(matches)
+        return lab.validate(match, options, progress, keep_bundle, say, presets=presets)[0]
 
     def say(seconds: float) -> None:
         if seconds >= WORTH_SAYING_S:
-            remark(f"validate: about {sweeps.duration(seconds)}")
+            remark(f"validate: about {approximate_time(seconds)}")
 
     def keep_bundle(record: "Record", found: "bundles.Bundle") -> Path:
-        path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
-        keep_frames(path, found)
+        place = record_path(options.output, record).with_suffix(bundles.SUFFIX)
+        path = bundles.write_bundle(found, place)
+        draw_frames(path, found)
         return path
 
-    def keep(record: "Record") -> Path:
-        return save(record_path(output, record), record.to_json())
-
-    return measure([Target(name) for name in matches], experiment, keep)
+    return measure([Target(name) for name in matches], experiment, saver(options.output))
 
 
-def keep_frames(path: Path, bundle: "Bundle") -> None:
+def draw_frames(path: Path, bundle: "Bundle") -> None:
     """Draw what leads to a difference beside its bundle, for the page, where it can be drawn."""
-    from hotloop.core.errors import HotloopError
     from hotloop.core.record import FRAMES_SUFFIX, write_frames
     from hotloop.lab.sim.frames import frames_of_bundle
 
@@ -167,7 +160,7 @@ def keep_frames(path: Path, bundle: "Bundle") -> None:
         remark(f"no frames beside {path}: {error}")
 
 
-def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:
+def replay_bundle(path: Path, trusted: Path | None, *, as_json: bool) -> int:
     """Play a bundle again; its record is shown and not kept."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate.validate import again
@@ -186,8 +179,7 @@ def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:
 
 
 def show_adoption(target: Target, options: ValidateOptions) -> int:
-    """Where a candidate stands, from the records of a folder and from timing it beside its reference."""
-    from hotloop.cli.results import read_folder
+    """Show where a candidate stands, from records of a folder and from timing it beside its reference."""
     from hotloop.lab.validate.validate import stand
     from hotloop.report.kinds.validate import adoption
     from hotloop.report.terminal import draw
@@ -199,7 +191,7 @@ def show_adoption(target: Target, options: ValidateOptions) -> int:
     with stdout_kept_clean():
         match = matches_of(targets[:1], options.against)[targets[0].name]
     records = read_folder(output).records if output.is_dir() and any(output.glob("*.json")) else []
-    found = stand(match, [each.name for each in targets], records, timed(match, options.budget))
+    found = stand(match, [each.name for each in targets], records, time_sides(match, options.budget))
     if options.json:
         emit(f"{json.dumps(asdict(found), indent=1)}\n")
     else:
@@ -207,8 +199,8 @@ def show_adoption(target: Target, options: ValidateOptions) -> int:
     return ExitCode.MISMATCH if any(each.difference for each in found.configurations) else ExitCode.FINE
 
 
-def timed(match: "Match", budget: float | None) -> "Comparison | None":
-    """Both sides in turns; a live comparison like any other, phases too where they are ours."""
+def time_sides(match: "Match", budget: float | None) -> "Comparison | None":
+    """Time both sides in turns, as any live comparison, phases too where they are ours."""
     from hotloop.cli.commands.compare import asked_of
     from hotloop.lab.compare.compare import compare
     from hotloop.lab.compare.contenders import TargetContender

@@ -288,6 +288,11 @@ def parse_metric(text: str, *, less_is_better: bool = False) -> Metric:
     return Metric(name=name, pattern=compiled, less_is_better=less_is_better)
 
 
+def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | None:
+    """Return the metric that programs are judged by, as it is typed; None if whole runs are."""
+    return None if text is None else parse_metric(text, less_is_better=less_is_better)
+
+
 def read_series(metric: Metric, run: Run, program: Program) -> Series:
     """Every value of a metric that a run printed; InputError where there is none, or one is no number."""
     return Series(values=tuple(to_speed(metric, each) for each in matches(metric, run, program)))

@@ -38,7 +38,7 @@ from hotloop.lab.programs.launch import (
     to_number,
 )
 from hotloop.options.bench import BenchProgramOptions
-from hotloop.options.soak import SoakProgramOptions
+from hotloop.options.sweeps import SoakProgramOptions
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import half_width, outcome, ratio
 from hotloop.stats.summary import with_metrics

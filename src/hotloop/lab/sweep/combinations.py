@@ -19,7 +19,7 @@ from hotloop.core.target import Target
 from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
-from hotloop.lab.programs.launch import Launcher, Metric, Program, last_number, parse_metric
+from hotloop.lab.programs.launch import Launcher, Program, last_number, metric_of, parse_metric
 from hotloop.lab.programs.measure import ProgramRecorder, ProgramSide
 from hotloop.lab.sweep import scale as reading
 from hotloop.lab.sweep.scale import Axes, Place, check_values
@@ -305,11 +305,6 @@ def is_expanded(words: Sequence[str]) -> bool:
 def rounds_of(places: int) -> int:
     """Return the runs of each combination in the first stage: few if a later one adds to them."""
     return ROUNDS if places > FEW_PLACES else 2 * ROUNDS
-
-
-def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | None:
-    """Return the metric that a text describes; None for None."""
-    return None if text is None else parse_metric(text, less_is_better=less_is_better)
 
 
 def run_s(target: Target) -> float:

@@ -45,8 +45,7 @@ from hotloop.lab.sweep import scale as scaling
 from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, Executor, Swept, run_again, sweep
 from hotloop.lab.validate import validate as validating
 from hotloop.lab.validate.match import match_of, rivals
-from hotloop.options.scale import ScaleOptions
-from hotloop.options.soak import SoakOptions
+from hotloop.options.sweeps import ScaleOptions, SoakOptions
 from hotloop.options.validate import ValidateOptions
 from hotloop.stats.summary import with_metrics
 

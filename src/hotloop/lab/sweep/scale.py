@@ -50,7 +50,7 @@ from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, pla
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, Executor, LocalExecutor, run_again, sweep
 from hotloop.lab.training import settings as training
-from hotloop.options.scale import ScaleOptions
+from hotloop.options.sweeps import ScaleOptions
 
 STEPS = "steps"  # The axis that is the length of a run, and no key of the target
 

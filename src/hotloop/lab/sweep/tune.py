@@ -34,6 +34,7 @@ from hotloop.lab.measure.resources import resident_bytes, settle
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
+from hotloop.lab.programs.launch import metric_of
 from hotloop.lab.sweep import combinations
 from hotloop.lab.sweep.cells import Cell, CellCache, Executor, LocalExecutor, never, sweep
 from hotloop.lab.sweep.combinations import (
@@ -49,7 +50,7 @@ from hotloop.lab.sweep.scale import Axes, Place, phases_of
 from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainContender, TrainSide, compare_trainings, spec_of, untimed
-from hotloop.options.tune import FIRST_ROUNDS, SearchOptions
+from hotloop.options.sweeps import FIRST_ROUNDS, SearchOptions
 from hotloop.stats.intervals import FEWEST
 
 CELL_S = 5.0  # What a cell of envs alone takes about, over all rungs
@@ -419,7 +420,7 @@ def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Re
     """Compare a target with the present settings, in turns."""
     present = Target(**asked.pop("present"))
     if is_program(target):
-        metric = combinations.metric_of(asked["metric"], less_is_better=asked["less_is_better"])
+        metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
         sides = [combinations.program_of(each) for each in (present, target)]
         return programs.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
     how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)

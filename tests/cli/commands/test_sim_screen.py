@@ -3,8 +3,8 @@ from io import StringIO
 
 import pytest
 
-from hotloop.cli.live import episode as module
-from hotloop.cli.live.episode import Screen, open_screen
+from hotloop.cli.commands import sim as module
+from hotloop.cli.commands.sim import Screen, open_screen
 from hotloop.core.target import Target
 from hotloop.lab.sim.sim import Game, SimSettings, open_game, sim
 

@@ -1,11 +1,11 @@
-"""The options of tune, of targets and of programs."""
+"""The options of scale."""
 
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, option
+from hotloop.options.option import Options, exclude, option
 from hotloop.options.shared import (
     METRIC_RULE,
     functions_option,
@@ -14,12 +14,73 @@ from hotloop.options.shared import (
     metric_option,
     on_option,
     output_option,
+    policy_option,
     reports_option,
     required_target,
     resume_option,
     words_option,
     yes_option,
 )
+
+ENV_STEPS = 4_096  # Of each of a cell's rounds, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleOptions(Options):
+    """Measure how the cost of a target grows with its size.
+
+    A key with several values is an axis: agents=10,100,1000, also threads, num_envs (or envs), an encoder or
+    an index by name, any argument of your own function, and steps, the length of a run from its reset on.
+    Every combination is measured several times, in shuffled order. For each phase, the step and memory it
+    says how they grow (constant, log, linear, n log n, quadratic, or a power with its exponent and interval)
+    and what else would fit, or that it cannot tell; --time makes a phase of a function of yours. It says
+    where one phase overtakes another, where more brings little, and what limits threads. A PNG and an SVG
+    are saved with the record. Ctrl-C keeps what is done; --resume continues.
+    """
+
+    examples: ClassVar = (
+        "hotloop scale grid/toy agents=10,50,100,500,1000",
+        "hotloop scale grid/toy threads=1,2,4 num_envs=256",
+        "hotloop scale farm/steady index=grid,quadtree agents=50,100,200,400,800",
+        "hotloop scale grid/toy --grid crowding",
+        "hotloop scale my_env.py:make n=10,100,1000",
+        "hotloop scale eco.py:make agents=10,100,1000 --time World.perceive",
+        "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
+        "hotloop scale farm/default --grid steps --resume",
+        "hotloop scale grid/toy agents=10,50,100,500 --on ray",
+    )
+    isolated: ClassVar = True
+
+    target: str = required_target()
+    words: list[str] | None = words_option()
+    grid: str | None = option(
+        None,
+        "A classic grid: agents 10 to 1000, steps 100 to 5000, envs 50 to 500, or one of the world's.",
+        "NAME",
+    )
+    repeats: int = option(5, "How often each size is measured, in shuffled order.", "N", min=1)
+    steps: int | None = option(
+        None,
+        f"Env-steps in each of a cell's five rounds.  [default: {ENV_STEPS}; fewer if slow]",
+        "N",
+        min=1,
+        max=10**12,
+    )
+    policy: str = policy_option()
+    no_phases: bool = option(False, "Leave out the passes that time phases.")
+    phases: str | None = reports_option()
+    time: list[str] | None = functions_option()
+    on: str | None = on_option()
+    resume: bool = resume_option()
+    yes: bool = yes_option()
+    output: Path = output_option()
+    json: bool = json_option()
+
+    @property
+    def env_steps(self) -> int:
+        """Return the env-steps in each of a cell's rounds, at most."""
+        return ENV_STEPS if self.steps is None else self.steps
+
 
 # Of the first stage: the fewest that have an interval; each stage has twice as many as the one before.
 FIRST_ROUNDS = 6
@@ -218,3 +279,81 @@ class TuneProgramOptions(SearchOptions):
     yes: bool = yes_option()
     output: Path = output_option()
     json: bool = json_option()
+
+
+MINUTES = 10.0
+
+length_option = partial(
+    option,
+    None,
+    f"How long it runs.  [default: {MINUTES:g}]",
+    "N",
+    above=0,
+    below=1e6,
+    expected="more than 0",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakOptions(Options):
+    """Find out whether a target slows down or leaks over time.
+
+    One instance is stepped throughout. At regular moments memory, the native heap, GPU memory, open files and
+    threads are read, and a new instance takes turns with the old one: what is judged is the slope of their
+    ratio, so a busy machine is not blamed on the target. Each slope has its 99.99% interval; what certainly
+    rises, and still does at the end, is named, down to phases. With a train. key a training is soaked; after
+    --, any program. Exit: 3 something grows, 4 the run was too short to tell.
+    """
+
+    examples: ClassVar = (
+        "hotloop soak grid/arena --minutes 10",
+        "hotloop soak gym:CartPole-v1 --minutes 5",
+        "hotloop soak my_env.py:make n=100 --steps 1000000",
+        "hotloop soak prospector train.num_steps=64 --minutes 10",
+        "hotloop soak --minutes 10 -- python train.py",
+        "hotloop soak grid/arena --minutes 60 --on ray://head:10001",
+    )
+    isolated: ClassVar = True
+    rules: ClassVar = (exclude("minutes", "steps"),)
+
+    target: str = required_target()
+    words: list[str] | None = words_option()
+    minutes: float | None = length_option()
+    steps: int | None = option(None, "Env-steps instead of minutes.", "N", min=1, max=10**15)
+    policy: str = policy_option()
+    phases: str | None = reports_option()
+    on: str | None = on_option()
+    output: Path = output_option()
+    json: bool = json_option()
+
+    @property
+    def seconds(self) -> float | None:
+        """Return how long it runs; None if that is said in env-steps."""
+        return None if self.steps is not None else 60 * (MINUTES if self.minutes is None else self.minutes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakProgramOptions(Options):
+    """Find out whether a whole program slows down or leaks: hotloop soak [OPTIONS] -- CMD.
+
+    CMD is any command, run without a shell for that many minutes, then ended by Ctrl-C. Its memory, open
+    files and threads, and those of its children, are watched from outside; --metric adds what it prints about
+    its own speed. There is no second instance to compare with: a slow machine looks like a slow program.
+    """
+
+    examples: ClassVar = (
+        "hotloop soak --minutes 10 -- python train.py",
+        "hotloop soak --minutes 5 --metric 'sps=SPS: (\\d+)' -- python train.py",
+    )
+    rules: ClassVar = (METRIC_RULE,)
+
+    minutes: float | None = length_option()
+    metric: str | None = metric_option()
+    less_is_better: bool = less_is_better_option()
+    output: Path = output_option()
+    json: bool = json_option()
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it runs."""
+        return 60 * (MINUTES if self.minutes is None else self.minutes)
