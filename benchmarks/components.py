@@ -25,7 +25,7 @@ import benchmark
 import hotloop
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.spatial import KINDS, Index
-from hotloop.lab.measure.resources import heap_reader, settle
+from hotloop.lab.measure.resources import heap_reader, release_memory
 from hotloop.lab.measure.sides import SubjectSide
 
 AGENTS = 1_000
@@ -222,12 +222,12 @@ def resources(quick: bool, _: int) -> Shown:
 def held_by(kept: str) -> dict[str, int]:
     """Bytes that farms add to this process, by kind of page."""
     keys = {"num_envs": ENVS, "agents": AGENTS, "resources": kept, "radius": 1}
-    settle()
+    release_memory()
     before = resident()
     batch = hotloop.make("farm/resources", **keys)
     batch.reset()
     batch.step(batch.choose("random"))
-    settle()
+    release_memory()
     after = resident()
     batch.close()
     return {name: after[name] - before[name] for name in before}

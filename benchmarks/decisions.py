@@ -17,7 +17,7 @@ import benchmark
 import hotloop
 from components import resident
 from hotloop.core.target import Target
-from hotloop.lab.measure.resources import settle
+from hotloop.lab.measure.resources import release_memory
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainSide, untimed
 
@@ -127,12 +127,12 @@ def replay_text(rounds: int) -> str:
 
 def grown_by(algorithm: str) -> int:
     """Bytes that a training adds to this process: network, optimizer, rollout or replay."""
-    settle()
+    release_memory()
     before = resident()["RssAnon"]
     words = (f"train.algorithm={algorithm}", "num_envs=16", "train.minibatch_size=1600")
     side = train_side(algorithm, *words, mode="trainer")
     side.turn(4 * side.grain)
-    settle()
+    release_memory()
     grown = resident()["RssAnon"] - before
     side.close()
     return max(grown, 0)

@@ -158,7 +158,7 @@ def holdings() -> Held:
     heap, gpus = resources.heap_reader(), gpu_reader()
 
     def read() -> Mapping[str, float]:
-        resources.settle()
+        resources.release_memory()
         told: dict[str, float] = {
             RSS_BYTES: resources.resident_bytes(),
             OPEN_FILES: resources.open_files(),

@@ -2,7 +2,7 @@ import pytest
 
 import hotloop
 from hotloop.lab.measure.loop import Rounds
-from hotloop.lab.measure.record import Recorder, decided_elsewhere, in_rounds, overhead, throughput
+from hotloop.lab.measure.record import Recorder, in_rounds, overhead, throughput, work_notices
 
 COUNTERS = {"env_steps": 4, "native_steps": 4, "agent_steps": 8}
 
@@ -35,14 +35,14 @@ def test_a_record_holds_what_ran_and_how_much_of_it() -> None:
 
 def test_what_an_environment_variable_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTLOOP_OBS_USE_OPTIMIZED", "0")
-    (said,) = decided_elsewhere(hotloop.make("grid/toy", num_envs=1).spec)
+    (said,) = work_notices(hotloop.make("grid/toy", num_envs=1).spec, {})
     assert "encoder" in said.text
     assert "HOTLOOP_OBS_USE_OPTIMIZED" in said.text
 
 
 def test_what_a_key_decided_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTLOOP_OBS_USE_OPTIMIZED", "0")
-    assert decided_elsewhere(hotloop.make("grid/toy", num_envs=1, encoder="optimized").spec) == []
+    assert work_notices(hotloop.make("grid/toy", num_envs=1, encoder="optimized").spec, {}) == []
 
 
 def test_what_the_instrument_cost_is_the_ratio_of_its_pairs() -> None:

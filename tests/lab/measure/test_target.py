@@ -2,14 +2,16 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.batch import OrderError
-from hotloop.lab.measure.target import Opener, check, open_batch
+from hotloop.envs.batch import Batch, OrderError
+from hotloop.lab.measure.target import Opener, check, open_subject
 
 
 def test_the_experiment_decides_about_the_instrument() -> None:
-    assert open_batch(Target("grid/toy", {"num_envs": "2"}), profile=True).spec.settings.profile
+    subject = open_subject(Target("grid/toy", {"num_envs": "2"}), profile=True)
+    assert isinstance(subject, Batch)
+    assert subject.spec.settings.profile
     with pytest.raises(InputError, match="every probe off"):
-        open_batch(Target("grid/toy", {"profile": "1"}), profile=True)
+        open_subject(Target("grid/toy", {"profile": "1"}), profile=True)
 
 
 def test_every_target_is_checked_before_any_is_measured() -> None:
@@ -51,8 +53,3 @@ def test_what_nobody_asks_for_is_closed() -> None:
     opener.close()
     with pytest.raises(OrderError, match="closed"):
         subject.reset()
-
-
-def test_only_our_presets_have_phases_to_look_at() -> None:
-    with pytest.raises(InputError, match=r"hotloop profile support\.theirs:make shows its loop"):
-        open_batch(Target("support.theirs:make"), profile=True)

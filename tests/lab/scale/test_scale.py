@@ -31,7 +31,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask once what this machine and this code are, and not for every cell."""
     monkeypatch.setattr(record, "machine", lambda: MACHINE)
     monkeypatch.setattr(record, "code", lambda *_, **__: CODE)
-    monkeypatch.setattr(lab, "settle", lambda: None)
+    monkeypatch.setattr(lab, "release_memory", lambda: None)
 
 
 @pytest.fixture

@@ -74,7 +74,11 @@ class Recorder:
         `more` are fields of the record itself.
         """
         spec = self._spec
-        refuse_standing_still(spec.name, counters, values)
+        if any(any(raw) for raw in values.values()) and not counters.get("env_steps"):
+            raise SetupError(
+                f"{spec.name} was played and its counters stood still: "
+                "who knows what ran? its speed means nothing"
+            )
         return with_metrics(
             new_record(
                 self._kind,
@@ -88,9 +92,7 @@ class Recorder:
                 values=values,
                 notices=(
                     *spec.notices,
-                    *decided_elsewhere(spec),
-                    *left_path(spec, counters),
-                    *without_log(counters),
+                    *work_notices(spec, counters),
                     *rewritten(self._sources),
                     *notices,
                 ),
@@ -99,16 +101,26 @@ class Recorder:
         )
 
 
+def work_notices(spec: Spec, counters: Mapping[str, int]) -> list[Notice]:
+    """Return what decided a setting unseen, by which path an env stepped, and whether its log broke off."""
+    # No command line shows what environment variables decide.
+    notices = [
+        notice(Code.ENVIRONMENT, setting=setting, source=source)
+        for setting, source in spec.decided_by.items()
+        if source.startswith("environment")
+    ]
+    steps, native = counters.get("env_steps", 0), counters.get("native_steps")
+    if spec.impl == "foreign" and native is not None and native < steps:
+        notices.append(notice(Code.PATH_MIXED, share=native / steps, requested="native"))
+    if lost := counters.get(LOST_STEPS, 0):
+        notices.append(notice(Code.LOG_BROKE_OFF, steps=lost))
+    return notices
+
+
 def rewritten(sources: Sources) -> list[Notice]:
     """Name the sources that changed since they were loaded."""
     files = changed_sources(sources)
     return [notice(Code.SOURCES_CHANGED, files=", ".join(files))] if files else []
-
-
-def without_log(counters: Mapping[str, int]) -> list[Notice]:
-    """Say so where a run went on without its log."""
-    lost = counters.get(LOST_STEPS, 0)
-    return [notice(Code.LOG_BROKE_OFF, steps=lost)] if lost else []
 
 
 def kept_so_far(make: Callable[[], Record | None], progress: Progress) -> Progress:
@@ -124,31 +136,17 @@ def kept_so_far(make: Callable[[], Record | None], progress: Progress) -> Progre
     return progress if lifeline.line is None else moved
 
 
-def refuse_standing_still(
-    name: str, counters: Mapping[str, int], values: Mapping[str, Sequence[float]]
-) -> None:
-    """Refuse an account of rounds in which nothing was counted: nobody knows what they were spent on."""
-    if any(any(raw) for raw in values.values()) and not counters.get("env_steps"):
-        raise SetupError(
-            f"{name} was played and its counters stood still: who knows what ran? its speed means nothing"
-        )
-
-
 def describe_method(spec: Spec, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
     """Say how something was measured; `more` are fields of the method itself."""
-    build = spec.build
+    synced = ", each round's end synchronised with the GPU" if spec.described.device == "cuda" else ""
+    phases = f"; phases {spec.build.clock}" if spec.build else ""
     usual: dict[str, Any] = {
         "warmup": 0,
         "order": "single",
         "threads": spec.threads,
-        "clock": f"perf_counter_ns{waited(spec)}" + (f"; phases {build.clock}" if build else ""),
+        "clock": f"perf_counter_ns{synced}{phases}",
     }
     return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
-
-
-def waited(spec: Spec) -> str:
-    """What a clock on the host waits for where steps are only begun by it."""
-    return ", each round's end synchronised with the GPU" if spec.described.device == "cuda" else ""
 
 
 def in_rounds(spec: Spec, ran: Rounds, policy: str, **more: Any) -> Method:
@@ -158,41 +156,19 @@ def in_rounds(spec: Spec, ran: Rounds, policy: str, **more: Any) -> Method:
     )
 
 
-def left_path(spec: Spec, counters: Mapping[str, int]) -> list[Notice]:
-    """Say so where somebody's env counts its native steps, and they are not all."""
-    steps, native = counters.get("env_steps", 0), counters.get("native_steps")
-    if spec.impl != "foreign" or native is None or native >= steps:
-        return []
-    return [notice(Code.PATH_MIXED, share=native / steps, requested="native")]
-
-
-def decided_elsewhere(spec: Spec) -> list[Notice]:
-    """Name the settings that an environment variable decided, since no command line shows them."""
-    return [
-        notice(Code.ENVIRONMENT, setting=setting, source=source)
-        for setting, source in spec.decided_by.items()
-        if source.startswith("environment")
-    ]
-
-
 def throughput(
     spec: Spec, env_steps: int, wall_ns: Sequence[int], counted: Mapping[str, int] | None = None
 ) -> dict[str, list[float]]:
     """The speed of each round, from its wall time; `counted` says how many agents a step had on average."""
-    agents = agents_a_step(spec, counted or {})
+    counted = counted or {}
+    steps, lived, begun = (counted.get(name, 0) for name in ("env_steps", "agent_steps", "resets"))
+    agents = lived / steps if steps and lived else spec.agents
     env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
-    steps, begun = (counted or {}).get("env_steps", 0), (counted or {}).get("resets", 0)
     return {
         "env_steps_per_s": env_steps_per_s,
         "agent_steps_per_s": [speed * agents for speed in env_steps_per_s],
         **({EPISODES_PER_S: [speed * begun / steps for speed in env_steps_per_s]} if begun and steps else {}),
     }
-
-
-def agents_a_step(spec: Spec, counted: Mapping[str, int]) -> float:
-    """How many there were on average, where agents come and go."""
-    steps, lived = counted.get("env_steps", 0), counted.get("agent_steps", 0)
-    return lived / steps if steps and lived else spec.agents
 
 
 def overhead(pairs: Sequence[tuple[int, int]], mark_ns: float | None) -> Overhead | None:

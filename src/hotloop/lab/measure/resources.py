@@ -5,7 +5,6 @@ import gc
 import json
 import os
 import resource
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -137,14 +136,10 @@ class Mallinfo(ctypes.Structure):
     ]
 
 
-def library() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
-def settle() -> None:
+def release_memory() -> None:
     """Collect garbage, and give free memory back to the system, where the C library can."""
     gc.collect()
-    trim = getattr(library(), "malloc_trim", None)
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
@@ -160,7 +155,7 @@ def resident_bytes() -> int:
 
 def heap_reader() -> Callable[[], int] | None:
     """A function that says what malloc has handed out, Python's own arenas among it; None without glibc."""
-    found = getattr(library(), "mallinfo2", None)
+    found = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if found is None:
         return None
     found.restype = Mallinfo
@@ -170,11 +165,6 @@ def heap_reader() -> Callable[[], int] | None:
         return int(told.uordblks) + int(told.hblkhd)
 
     return read
-
-
-def python_blocks() -> int:
-    """Blocks that Python objects take."""
-    return sys.getallocatedblocks()
 
 
 def most_files() -> float:

@@ -1,16 +1,13 @@
 """Opening targets for measurement: the instrument is the experiment's to decide."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import FAMILY
 from hotloop.envs import tapes
-from hotloop.envs.batch import Batch
-from hotloop.envs.open import make, open_target
+from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import LIVE, RANDOM, TAPE, Trained, is_live, load
 from hotloop.probes.instructions import require
@@ -20,7 +17,8 @@ SEAT_KEYS = {"hero", "villain"}  # Keys that name the players of a game's two se
 
 def open_subject(target: Target, *, profile: bool) -> Subject:
     """Open a target, with the instrument or without."""
-    refuse_instrument(target)
+    if "profile" in target.keys:
+        raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
     return open_with_players(target, profile=profile)
 
 
@@ -34,38 +32,6 @@ def open_with_players(target: Target, *, profile: bool) -> Subject:
     return open_target(target, profile=profile)
 
 
-def open_batch(target: Target, *, profile: bool) -> Batch:
-    """Open a target that is one of our presets."""
-    refuse_instrument(target)
-    refuse_without_phases(target)
-    return make(target.name, **{"profile": profile, **target.keys})
-
-
-def refuse_instrument(target: Target) -> None:
-    if "profile" in target.keys:
-        raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
-
-
-def refuse_without_phases(target: Target) -> None:
-    if target.is_foreign:
-        name = target.name
-        raise InputError(f"{name} has no phases of ours to look at: hotloop profile {name} shows its loop")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spare:
-    """A subject that is open and in nobody's hands."""
-
-    target: Target
-    subject: Subject
-
-
-class Opens(Protocol):
-    """What opens a target, with the instrument or without."""
-
-    def __call__(self, target: Target, *, profile: bool) -> Subject: ...
-
-
 class Opener:
     """Opens targets without the instrument, and hands on what is open already.
 
@@ -73,12 +39,12 @@ class Opener:
     that was played is handed on only if its reset goes back to its seed: whoever gets it resets it first.
     """
 
-    def __init__(self, opens: Opens | None = None) -> None:
+    def __init__(self, opens: Callable[..., Subject] | None = None) -> None:
         """`opens` opens what the names of targets do not; None opens them by their names."""
         self._opens = opens or open_subject
         self.by_name = opens is None
         """Whether another process could open the same."""
-        self._spares: list[Spare] = []
+        self._spares: list[tuple[Target, Subject]] = []
 
     def watched(self, target: Target) -> Subject:
         """One with the instrument, which is the caller's to close."""
@@ -87,9 +53,9 @@ class Opener:
     def open(self, target: Target) -> Subject:
         """One that was kept, or a new one; it is the caller's to close or to give back."""
         for spare in self._spares:
-            if spare.target == target:
+            if spare[0] == target:
                 self._spares.remove(spare)
-                return spare.subject
+                return spare[1]
         children = list[int]()
         with FAMILY.noting(children):
             subject = self._opens(target, profile=False)
@@ -101,12 +67,12 @@ class Opener:
         if played and not subject.restarts:
             subject.close()
         else:
-            self._spares.append(Spare(target=target, subject=subject))
+            self._spares.append((target, subject))
 
     def close(self) -> None:
         """Close what is left."""
         while self._spares:
-            self._spares.pop().subject.close()
+            self._spares.pop()[1].close()
 
 
 def check(

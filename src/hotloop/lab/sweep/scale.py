@@ -45,7 +45,7 @@ from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, unt
 from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import Actions, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
-from hotloop.lab.measure.resources import resident_bytes, settle
+from hotloop.lab.measure.resources import release_memory, resident_bytes
 from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, Executor, LocalExecutor, run_again, sweep
@@ -310,7 +310,7 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     If the length of a run is an axis, each round is one run, from its reset on.
     """
     warm_process(target, asked["policy"])
-    settle()
+    release_memory()
     before = resident_bytes()
     with ExitStack() as stack:
         subject = open_subject(target, profile=False)
@@ -328,7 +328,7 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
         plan = loop.Plan(rounds=ROUNDS, budget_ns=NO_LIMIT, length=length)
         with until_interrupted(samples):
             loop.measure({KIND: side}, plan, lambda done, total: progress(done, total + 1), samples=samples)
-        settle()
+        release_memory()
         memory = resident_bytes() - before
         made = cell_record(side, recorder, samples)
     extra = {RSS: (float(memory),)} if memory > 0 else {}

@@ -30,7 +30,7 @@ from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import Plan, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.resources import resident_bytes, settle
+from hotloop.lab.measure.resources import release_memory, resident_bytes
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
@@ -286,7 +286,7 @@ class RungRunner:
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
     """Measure one cell: rounds of envs alone or updates of a training, with its memory and its latency."""
-    settle()
+    release_memory()
     before = resident_bytes()
     training = is_training(target)
     side, spec = open_side(target)
