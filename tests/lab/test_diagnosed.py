@@ -24,7 +24,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.case import Case
 from hotloop.judge.diagnose import diagnose
-from hotloop.lab.diagnose.alternatives import alternatives
+from hotloop.lab.alternatives import alternatives
 from hotloop.lab.profile.probes import choose
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.profile import profile as profile_program

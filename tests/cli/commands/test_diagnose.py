@@ -15,7 +15,7 @@ from hotloop.core.machine import machine
 from hotloop.core.record import Record, write
 from hotloop.core.record.comparison import Ratio
 from hotloop.judge.case import Alternative
-from hotloop.lab.diagnose import alternatives
+from hotloop.lab import alternatives
 
 Command = Callable[..., Any]
 

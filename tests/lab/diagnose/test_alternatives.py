@@ -11,7 +11,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import PhaseRatio, Ratio
 from hotloop.core.target import Target
 from hotloop.judge.diagnose import diagnose, since
-from hotloop.lab.diagnose import alternatives
+from hotloop.lab import alternatives
 
 OLD, NEW = Target("grid/toy", {"encoder": "original"}), Target("grid/toy", {"encoder": "optimized"})
 

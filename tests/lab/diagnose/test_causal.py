@@ -12,18 +12,18 @@ import pytest
 from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.judge.expect import Trial, causal, compared
-from hotloop.lab.diagnose.causal import (
+from hotloop.lab.causal import (
     BLOCK,
     FIRST,
     SWITCH,
     Block,
     Delays,
     Experiment,
-    Own,
-    asked_for,
-    of_weight,
-    read,
-    rounds,
+    SelfTimes,
+    drop_small_parts,
+    order_blocks,
+    read_trials,
+    run_experiment,
     trials,
 )
 from hotloop.lab.programs.launch import Program
@@ -125,14 +125,14 @@ def test_a_loop_without_parts_is_let_be() -> None:
 
 
 def test_an_update_in_which_the_tree_was_begun_anew_is_left_out_of_what_parts_take() -> None:
-    own = Own({"env": (5, 50)})
+    own = SelfTimes({"env": (5, 50)})
     for now in ({"env": (6, 60)}, {"log": (1, 1)}, {"log": (1, 1), "env": (1, 12)}):
         own.note(now)
     assert own.of_update() == {"env": (1.0, 11.0)}
 
 
 def test_every_delayed_block_stands_beside_one_without_a_delay() -> None:
-    order = rounds(["a", "b"], random.Random(3))
+    order = order_blocks(["a", "b"], random.Random(3))
     pairs = [{next(order), next(order)} for _ in range(40)]
     assert all(None in pair and len(pair) == 2 for pair in pairs)
     assert sum({None, "a"} == pair for pair in pairs) == 20
@@ -192,7 +192,7 @@ def test_a_delay_is_inside_the_span_that_it_is_given_to() -> None:
 
 def test_nothing_is_delayed_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
-    with asked_for() as turn:
+    with run_experiment() as turn:
         turn()
 
 
@@ -215,7 +215,7 @@ def test_what_a_loop_leaves_is_read_again(tmp_path: Path) -> None:
     ]
     plain = [{name: getattr(block, name) for name in block.__slots__} for block in blocks]
     (tmp_path / "1.json").write_text(json.dumps(plain))
-    (trial,) = read(tmp_path)
+    (trial,) = read_trials(tmp_path)
     assert (trial.part, trial.base_ns, trial.slope) == ("a", 11, 1.0)
 
 
@@ -253,13 +253,13 @@ with hotloop.run("hidden", every=100, say=lambda text: None) as run:
 
 @pytest.mark.long
 def test_on_real_loops_the_hidden_part_is_found_and_the_serial_ones_agree(tmp_path: Path) -> None:
-    from hotloop.lab.diagnose.causal import of_program
+    from hotloop.lab.causal import delay_program
 
     files = {name: tmp_path / f"{name}.py" for name in ("serial", "hidden")}
     files["serial"].write_text(SERIAL)
     files["hidden"].write_text(HIDDEN)
     serial, hidden = (
-        {each.part: each for each in causal(of_program(Program((sys.executable, str(file))), 40, 4))}
+        {each.part: each for each in causal(delay_program(Program((sys.executable, str(file))), 40, 4))}
         for file in files.values()
     )
     for each in serial.values():
@@ -273,10 +273,10 @@ def test_on_real_loops_the_hidden_part_is_found_and_the_serial_ones_agree(tmp_pa
 
 
 def test_a_program_without_a_loop_is_told_what_it_needs(tmp_path: Path) -> None:
-    from hotloop.lab.diagnose.causal import of_program
+    from hotloop.lab.causal import delay_program
 
     with pytest.raises(InputError, match=r"needs hotloop\.run around its loop"):
-        of_program(Program((sys.executable, "-c", "pass")), 6, 1)
+        delay_program(Program((sys.executable, "-c", "pass")), 6, 1)
 
 
 def test_a_delayed_loop_leaves_its_blocks_and_no_record(tmp_path: Path) -> None:
@@ -308,4 +308,4 @@ def test_what_would_be_enough_is_said_where_it_cannot_be_told() -> None:
 
 def test_a_part_that_is_next_to_nothing_over_all_runs_is_not_waited_for() -> None:
     found = [delayed("env", 1.0), delayed("logs", 1.0, share=0.01), delayed("logs", 1.0, share=0.03)]
-    assert [trial.part for trial in of_weight([*found, delayed("logs", 1.0, share=0.01)])] == ["env"]
+    assert [trial.part for trial in drop_small_parts([*found, delayed("logs", 1.0, share=0.01)])] == ["env"]

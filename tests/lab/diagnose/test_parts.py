@@ -9,9 +9,8 @@ from support.records import PROFILE
 from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.lab.diagnose import parts
-from hotloop.lab.diagnose.causal import Delays, Experiment, trials
-from hotloop.lab.diagnose.parts import is_enough, of_target, play_target
+from hotloop.lab import causal
+from hotloop.lab.causal import Delays, Experiment, delay_target, is_enough, run_causal, trials
 
 ENV = """
 class Env:
@@ -33,16 +32,16 @@ def test_its_parts_are_delayed_and_what_was_seen_is_kept(
 ) -> None:
     (tmp_path / "delayed_env.py").write_text(ENV)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(parts, "UPDATE_NS", 500_000)
+    monkeypatch.setattr(causal, "UPDATE_NS", 500_000)
     experiment = Experiment(delays=Delays(wait=lambda _: None), seed=1)
-    play_target(experiment, Target("delayed_env.py:Env", {}), "random", ["delayed_env.Env.look"], 2)
+    run_causal(experiment, Target("delayed_env.py:Env", {}), "random", ["delayed_env.Env.look"], 2)
     assert "delayed_env.Env.look" in {trial.part for trial in trials(experiment.blocks)}
     assert not spans.enabled()
 
 
 def test_a_native_step_is_one_part_and_is_told_where_it_can_be_tried() -> None:
     with pytest.raises(InputError, match=r"hotloop diagnose --causal -- hotloop train grid/toy"):
-        of_target(replace(PROFILE), (), 3)
+        delay_target(replace(PROFILE), (), 3)
 
 
 def test_nothing_to_delay_is_enough_at_once() -> None:

@@ -90,7 +90,7 @@ def diagnose_record(record: "Record", path: Path, *, quick: bool) -> "Diagnosis"
     from hotloop.core.project import find_file, read
     from hotloop.judge import diagnose as judge
     from hotloop.judge.expect import expect
-    from hotloop.lab.diagnose.alternatives import alternatives, copy_bytes_per_s
+    from hotloop.lab.alternatives import alternatives, copy_bytes_per_s
 
     judge.check(record)
     here = machine()["fingerprint"]
@@ -127,7 +127,7 @@ def judge_change(before: "Record", after: "Record", *, quick: bool) -> "Since":
     """Hold what was predicted of the earlier record against what came of it, in turns if possible."""
     from hotloop.core.machine import machine
     from hotloop.judge import diagnose as judge
-    from hotloop.lab.diagnose.alternatives import in_turns
+    from hotloop.lab.alternatives import in_turns
 
     if before.run_id == after.run_id:
         raise InputError(f"{before.run_id} is the newest record itself: measure again after the change")
@@ -172,8 +172,7 @@ def write_page(page: "Callable[[str], Page]", plain: "Mapping[str, Any]") -> Non
 
 def delay_parts(record: "Record", path: Path, options: DiagnoseOptions) -> int:
     """Play the target of a profile with delays in its parts; other loops are run after the dashes."""
-    from hotloop.lab.diagnose.causal import TURNS
-    from hotloop.lab.diagnose.parts import of_target
+    from hotloop.lab.causal import TURNS, delay_target
 
     if record.slow is None:
         if record.kind == "train":
@@ -183,7 +182,7 @@ def delay_parts(record: "Record", path: Path, options: DiagnoseOptions) -> int:
         raise InputError(f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop}")
     check_slow_trust(path, record.slow, options.trust)
     with bar(record.target.name) as progress, stdout_kept_clean():
-        trials = of_target(record, tuple(options.time or ()), options.turns or TURNS, progress)
+        trials = delay_target(record, tuple(options.time or ()), options.turns or TURNS, progress)
     if left := undo_leftovers():
         remark(f"! {notice(Code.UNTIDY, target=record.target.name, what=', '.join(left)).text}")
     return show_causal(record.target.words, trials, as_json=options.json)
@@ -208,7 +207,7 @@ def show_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int
 
 def diagnose_program(words: tuple[str, ...], options: DiagnoseProgramOptions) -> int:
     """Delay each part of a program in turns and show what that costs; return 4 if it cannot tell."""
-    from hotloop.lab.diagnose.causal import of_program
+    from hotloop.lab.causal import delay_program
 
     program = program_of(words)
     if not options.causal:
@@ -217,5 +216,5 @@ def diagnose_program(words: tuple[str, ...], options: DiagnoseProgramOptions) ->
             "or delay its parts with --causal"
         )
     with bar(program.name) as progress:
-        trials = of_program(program, options.turns, options.runs, progress)
+        trials = delay_program(program, options.turns, options.runs, progress)
     return show_causal(program.name, trials, as_json=options.json)

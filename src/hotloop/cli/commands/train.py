@@ -76,9 +76,9 @@ def follow_torchrun(target: Target) -> bool:
 
 def folders_of(options: TrainOptions) -> tuple[Path, Path]:
     """Return where the run and its record go: away, if `diagnose --causal` delays it and deletes it later."""
-    from hotloop.lab.diagnose.causal import aside
+    from hotloop.lab.causal import left_folder
 
-    away = aside()
+    away = left_folder()
     if away is None:
         return options.folder, options.output
     if options.resume:

@@ -20,8 +20,8 @@ from hotloop.core.spans import resident_bytes
 from hotloop.core.spans.python import Relay
 from hotloop.core.time_tree import add
 from hotloop.core.turn_clock import queued_ns
-from hotloop.lab.diagnose import causal
-from hotloop.lab.diagnose.causal import Experiment
+from hotloop.lab import causal
+from hotloop.lab.causal import Experiment
 from hotloop.lab.loop.account import Account, PendingWindow, Timing, cuda_runs, elsewhere, open_account
 from hotloop.lab.loop.record import RunMetadata, RunResult, record_of, trace_of
 from hotloop.lab.loop.windows import (
@@ -350,7 +350,7 @@ class Run:
     def _keep(self, record: Record) -> None:
         """Hand the record over; of a loop that was delayed, only what the delays came to."""
         if self._experiment is not None:
-            causal.write(self._experiment)
+            causal.write_blocks(self._experiment)
         else:
             self._watch.keep(record, trace_of(self._timeline, record) if self.asked.traced else None)
 

@@ -25,7 +25,7 @@ from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
-from hotloop.lab.diagnose import causal
+from hotloop.lab import causal
 from hotloop.lab.measure.loop import Tally
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.training import settings as folders
@@ -192,7 +192,7 @@ class Session:
         found = self.found
         found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
         self.begin_window(found.begin_ns)
-        with found.pauses, causal.asked_for() as turn:
+        with found.pauses, causal.run_experiment() as turn:
             while not self.trainer.finished and not stop.asked and not self.differs:
                 self.one_update(stop)
                 turn()

@@ -1,6 +1,6 @@
 """Other ways of doing a phase that a world has: measured in turns with the one that a record ran."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from statistics import fmean
 from time import thread_time_ns
@@ -19,7 +19,6 @@ from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import WARMUP_SHARE, Length, Plan, grain_of, length_of, warm_up, whole
 from hotloop.lab.measure.policy import RANDOM, REPLAYED
 from hotloop.lab.measure.settle import PairedSamples
-from hotloop.lab.measure.sides import Side
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 
@@ -36,23 +35,32 @@ COPIES = 8
 
 
 def alternatives(record: Record, budget_ns: int = BUDGET_NS) -> tuple[Alternative, ...]:
-    """Every other way that the record's world has of what it ran; none of anybody else's code."""
-    return tuple(measure(record, rival, budget_ns) for rival in rivals(record))
+    """Return every other way that the record's world has of what it ran; none of user code."""
+    if not is_native(record):
+        return ()
+    target = record.target
+    rivals = registry.find(target.name).world.rivals.values()
+    return tuple(
+        measure_rival(record, rival, budget_ns)
+        for rival in rivals
+        if target.variant.get(rival.parameter) == rival.reference
+    )
 
 
-def rivals(record: Record) -> Iterator[Rival]:
-    """The worlds' own pairs, of which the record ran the old way."""
-    if record.target.world is None or record.target.impl != "native" or record.target.device != "cpu":
-        return
-    for rival in registry.find(record.target.name).world.rivals.values():
-        if record.target.variant.get(rival.parameter) == rival.reference:
-            yield rival
+def is_native(record: Record) -> bool:
+    """Whether it is of a built-in world on this machine's cores."""
+    return (
+        record.target.world is not None and record.target.impl == "native" and record.target.device == "cpu"
+    )
 
 
-def measure(record: Record, rival: Rival, budget_ns: int) -> Alternative:
-    """Both ways of a phase, side by side, and how many times as long the old one takes: of it, and in all."""
-    asked = target_of(record, rival)
-    old, new = (Target(asked.name, {**asked.keys, rival.parameter: way}) for way in ways(rival))
+def measure_rival(record: Record, rival: Rival, budget_ns: int) -> Alternative:
+    """Measure both ways of a phase, and how many times as long the old one takes: of it, and in all."""
+    target = target_again(record)
+    old, new = (
+        Target(target.name, {**target.keys, rival.parameter: way})
+        for way in (rival.reference, rival.candidate)
+    )
     policy = policy_of(record)
     with ExitStack() as stack:
         sides = [stack.enter_context(closing(TargetContender(each))) for each in (old, new)]
@@ -66,7 +74,7 @@ def measure(record: Record, rival: Rival, budget_ns: int) -> Alternative:
 
 
 def policy_of(record: Record) -> str | None:
-    """Who can play again what was played: at random, or a player of the world; None where that was another.
+    """Return the policy that can play again what was played; None unless it is random or a world's player.
 
     Of a training the policy is gone, and what an env costs is told by random play.
     """
@@ -75,16 +83,6 @@ def policy_of(record: Record) -> str | None:
     name = record.method.policy.removesuffix(REPLAYED)
     players = registry.find(record.target.name).world.players
     return name if name == RANDOM or name in players else None
-
-
-def ways(rival: Rival) -> tuple[str, str]:
-    return rival.reference, rival.candidate
-
-
-def target_of(record: Record, rival: Rival) -> Target:
-    """The record's target without what chooses between the two."""
-    asked = target_again(record)
-    return Target(asked.name, {key: value for key, value in asked.keys.items() if key != rival.parameter})
 
 
 def target_again(record: Record) -> Target:
@@ -97,11 +95,12 @@ def target_again(record: Record) -> Target:
 def in_turns(before: Record, after: Record, budget_ns: int = BUDGET_NS) -> Ratio | None:
     """How many times as fast the settings of the later of two profiles are, measured side by side now.
 
-    None where it is not settings that differ, where the commit does, or where they are of somebody else's.
+    None unless only settings differ, of a built-in world.
     """
     same_code = before.code["commit"] == after.code["commit"]
     other_settings = before.target.variant != after.target.variant
-    if not same_code or not other_settings or not all(map(is_ours, (before, after))):
+    comparable = all(is_native(each) and each.kind == "profile" for each in (before, after))
+    if not same_code or not other_settings or not comparable:
         return None
     policy = policy_of(before)
     if policy is None or policy != policy_of(after):
@@ -121,15 +120,17 @@ def side_by_side(before: Target, after: Target, policy: str, budget_ns: int) -> 
 
 
 def one_pair(before: Target, after: Target, policy: str, budget_ns: int) -> float:
-    """The ratio of two instances that take turns, by the turns in which nobody else was given the core."""
+    """Return the ratio of two instances that take turns, by the turns that no other process disturbed."""
     with ExitStack() as stack:
         sides = {}
         for name, target in ((A, before), (B, after)):
             contender = stack.enter_context(closing(TargetContender(target)))
             sides[name] = stack.enter_context(closing(contender.side(policy)))
+        short = warm_up(sides, budget_ns // WARMUP_SHARE).length
+        taken = [side.turn(*short).ns_per_env_step for side in sides.values()]
         plan = Plan(
             budget_ns=budget_ns,
-            length=length_of_turns(sides, budget_ns),
+            length=length_for(taken, grain_of(sides), budget_ns),
             min_rounds=TURNS,
             patient=True,
             block=1,
@@ -141,24 +142,10 @@ def one_pair(before: Target, after: Target, policy: str, budget_ns: int) -> floa
     return whole.estimate
 
 
-def length_of_turns(sides: Mapping[str, Side], budget_ns: int) -> Length:
-    """Of a turn, after a warm-up."""
-    short = warm_up(sides, budget_ns // WARMUP_SHARE).length
-    taken = [side.turn(*short).ns_per_env_step for side in sides.values()]
-    return length_for(taken, grain_of(sides), budget_ns)
-
-
 def length_for(taken: Sequence[float], grain: int, budget_ns: int) -> Length:
     """Long enough for the quicker side, by what an env-step took on each, as far as the time allows."""
     env_steps = min(QUICKER_NS / min(taken), budget_ns / TURNS / sum(taken))
     return length_of(whole(env_steps, grain), fmean(taken), grain)
-
-
-def is_ours(record: Record) -> bool:
-    """Whether it is a profile of a world on this machine's cores."""
-    target = record.target
-    ours = target.world is not None and target.impl == "native" and target.device == "cpu"
-    return ours and record.kind == "profile"
 
 
 def copy_bytes_per_s() -> float:

@@ -12,7 +12,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from operator import sub
@@ -27,9 +27,15 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import queued_ns
+from hotloop.envs.foreign.phases import find, home_of, watching
 from hotloop.judge.expect import Trial
+from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
+from hotloop.lab.measure.sides import play
+from hotloop.lab.measure.target import Opener
 from hotloop.lab.programs.launch import Launcher, Program
 
 # Names a folder, as an environment variable: loops inside delay their parts and write what they saw
@@ -114,13 +120,13 @@ class Experiment:
     # When each update of the block ended; what had been waited for a core and inserted by then
     _ends: list[tuple[int, int, int]] = field(default_factory=list)
     _order: Iterator[str | None] | None = None
-    _own: "Own" = field(default_factory=lambda: Own({}))
+    _own: "SelfTimes" = field(default_factory=lambda: SelfTimes({}))
     _update_ns: float = 0.0
     _thread: int | None = None
 
     def begin(self) -> None:
         """Begin to look; whoever calls this counts the updates."""
-        self._thread, self._own = get_ident(), Own(self.read())
+        self._thread, self._own = get_ident(), SelfTimes(self.read())
         self._ends = [(self.clock(), self.queued(), 0)]
         spans.delay_by(self.delays)
 
@@ -146,11 +152,11 @@ class Experiment:
         self._update_ns = median(after[0] - before[0] for before, after in pairwise(self._ends))
         gained = self._own.of_update()
         found = {name: each for name, each in gained.items() if each[1] >= SMALLEST * self._update_ns}
-        self.parts = {name: found[name] for name in largest(found)}
+        self.parts = dict(sorted(found.items(), key=lambda each: -each[1][1])[:MOST_PARTS])
         if not self.parts:
             self._thread = None
             return
-        self._order = rounds([*self.parts], random.Random(self.seed))
+        self._order = order_blocks([*self.parts], random.Random(self.seed))
         self._next()
 
     def _next(self) -> None:
@@ -177,8 +183,8 @@ class Experiment:
         self._next()
 
 
-class Own:
-    """What parts took by themselves, update by update; one in which the tree was begun anew is left out."""
+class SelfTimes:
+    """Times of parts by themselves, update by update; one in which the tree was begun anew is left out."""
 
     def __init__(self, now: Totals) -> None:
         self._last = now
@@ -212,11 +218,7 @@ def totals(tops: Sequence[TimeTree]) -> Totals:
     return {name: (calls[name], ns[name]) for name in calls}
 
 
-def largest(found: Mapping[str, tuple[float, float]]) -> list[str]:
-    return sorted(found, key=lambda name: -found[name][1])[:MOST_PARTS]
-
-
-def rounds(parts: Sequence[str], chance: random.Random) -> Iterator[str | None]:
+def order_blocks(parts: Sequence[str], chance: random.Random) -> Iterator[str | None]:
     """Blocks without end: every part in turn and none right before or after it."""
     while True:
         for part in chance.sample(parts, len(parts)):
@@ -224,24 +226,23 @@ def rounds(parts: Sequence[str], chance: random.Random) -> Iterator[str | None]:
 
 
 def trials(blocks: Sequence[Block]) -> list[Trial]:
-    """Each delayed block against the one beside it that has no delay."""
-    pairs = zip(blocks[::2], blocks[1::2], strict=False)
-    return [
-        trial(*(pair if pair[0].part else pair[::-1]))
-        for pair in pairs
-        if any(block.part and median(block.inserted_ns) > 0 for block in pair)
-    ]
-
-
-def trial(block: Block, base: Block) -> Trial:
-    assert block.part is not None, "something is delayed"
-    return Trial(
-        part=block.part,
-        own_ns=base.own_ns[block.part] * median(base.unqueued_ns) / fmean(base.wall_ns),
-        base_ns=median(base.unqueued_ns),
-        delayed_ns=median(block.unqueued_ns),
-        inserted_ns=median(block.inserted_ns),
-    )
+    """Return each delayed block against the one beside it that has no delay."""
+    found = []
+    for pair in zip(blocks[::2], blocks[1::2], strict=False):
+        block, base = pair if pair[0].part else pair[::-1]
+        if block.part is None or median(block.inserted_ns) <= 0:
+            continue
+        base_ns = median(base.unqueued_ns)
+        found.append(
+            Trial(
+                part=block.part,
+                own_ns=base.own_ns[block.part] * base_ns / fmean(base.wall_ns),
+                base_ns=base_ns,
+                delayed_ns=median(block.unqueued_ns),
+                inserted_ns=median(block.inserted_ns),
+            )
+        )
+    return found
 
 
 def from_environment() -> Experiment | None:
@@ -249,14 +250,14 @@ def from_environment() -> Experiment | None:
     return Experiment() if os.environ.get(SWITCH) else None
 
 
-def aside() -> Path | None:
+def left_folder() -> Path | None:
     """Where a delayed run puts what it leaves, none of which is the program as it is; None where none is."""
     made = os.environ.get(SWITCH)
     return Path(made, f"left-{os.getpid()}-{now_ns()}") if made else None
 
 
 @contextmanager
-def asked_for() -> Iterator[Callable[[], None]]:
+def run_experiment() -> Iterator[Callable[[], None]]:
     """Delay the parts of a loop where that is asked for; gives what is called at the end of each update."""
     experiment = from_environment()
     if experiment is None:
@@ -267,16 +268,16 @@ def asked_for() -> Iterator[Callable[[], None]]:
         yield experiment.turn
     finally:
         experiment.end()
-        write(experiment)
+        write_blocks(experiment)
 
 
-def write(experiment: Experiment) -> None:
+def write_blocks(experiment: Experiment) -> None:
     """Leave what was seen where it was asked for."""
     path = Path(os.environ[SWITCH], f"{os.getpid()}-{now_ns()}.json")
     path.write_text(json.dumps([asdict(block) for block in experiment.blocks]), encoding="utf-8")
 
 
-def read(folder: Path) -> list[Trial]:
+def read_trials(folder: Path) -> list[Trial]:
     """What loops left there."""
     found: list[Trial] = []
     for path in sorted(folder.glob("*.json")):
@@ -285,28 +286,26 @@ def read(folder: Path) -> list[Trial]:
     return found
 
 
-def of_program(program: Program, fewest: int, most_runs: int, progress: Progress = silent) -> list[Trial]:
+def delay_program(program: Program, fewest: int, most_runs: int, progress: Progress = silent) -> list[Trial]:
     """Run a program, and again, until each of its parts was delayed often enough."""
     found: list[Trial] = []
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made, Launcher() as launcher:
         for number in range(most_runs):
             progress(number, most_runs)
             launcher.run(program, {SWITCH: made})
-            found = of_weight(read(Path(made)))
+            found = drop_small_parts(read_trials(Path(made)))
             refuse_nothing(found, program.name)
             if min(Counter(trial.part for trial in found).values()) >= fewest:
                 break
     return found
 
 
-def of_weight(found: Sequence[Trial]) -> list[Trial]:
-    """Those of parts that are worth a word over all runs; the first updates of one may show them larger."""
-    shares = {part: median(each.share for each in found if each.part == part) for part in parts_of(found)}
-    return [trial for trial in found if shares[trial.part] >= SMALLEST]
-
-
-def parts_of(found: Sequence[Trial]) -> set[str]:
-    return {trial.part for trial in found}
+def drop_small_parts(found: Sequence[Trial]) -> list[Trial]:
+    """Return the trials of parts that matter over all runs; the first updates of one may show them larger."""
+    shares: dict[str, list[float]] = {}
+    for trial in found:
+        shares.setdefault(trial.part, []).append(trial.share)
+    return [trial for trial in found if median(shares[trial.part]) >= SMALLEST]
 
 
 def refuse_nothing(found: Sequence[Trial], what: str) -> None:
@@ -315,3 +314,64 @@ def refuse_nothing(found: Sequence[Trial], what: str) -> None:
             f"{what} made no turn with a delay: it needs hotloop.run around its loop, spans inside, and "
             f"more than {FIRST + 2 * BLOCK} updates that are counted"
         )
+
+
+UPDATE_NS = 10_000_000  # What a stretch of calls takes that counts as one update
+
+LONGEST_NS = 60_000_000_000
+
+
+def delay_target(
+    record: Record, functions: Sequence[str], turns: int, progress: Progress = silent
+) -> list[Trial]:
+    """Play the target of a profile with delays in one of its parts at a time."""
+    if record.slow is None or record.target.world is not None:
+        raise InputError(
+            "the phases of a native step cannot be delayed one by one; what the step is worth in a training "
+            f"says: hotloop diagnose --causal -- hotloop train {record.target.words} run=NAME"
+        )
+    experiment = Experiment()
+    run_causal(experiment, record.slow.asked, record.slow.policy, functions, turns, progress)
+    found = trials(experiment.blocks)
+    refuse_nothing(found, record.target.words)
+    return found
+
+
+def run_causal(
+    experiment: Experiment,
+    target: Target,
+    policy: str,
+    functions: Sequence[str],
+    turns: int,
+    progress: Progress = silent,
+) -> None:
+    """Play a target until every part of it was delayed often enough."""
+    with ExitStack() as stack:
+        subject = stack.enter_context(closing(Opener().watched(target)))
+        watched = [find(name, home_of(target.name)) for name in functions]
+        live = is_live(policy)
+        player = Actor(subject, load(policy, timed=True)) if live else subject
+        script = RandomPlay(player) if live else stack.enter_context(closing(play_of(policy, subject)))
+        player.reset()
+        calls = 1
+        while play(player, script.draw(calls), calls) < UPDATE_NS:
+            calls *= 2
+        stack.enter_context(watching(watched))
+        spans.enable()
+        stack.callback(spans.disable)
+        experiment.begin()
+        stack.callback(experiment.end)
+        begin, updates = now_ns(), 0
+        while (taken := now_ns() - begin) < LONGEST_NS and not is_enough(experiment, updates, turns):
+            progress(taken, LONGEST_NS)
+            play(player, script.draw(calls), calls)
+            experiment.turn()
+            updates += 1
+
+
+def is_enough(experiment: Experiment, updates: int, turns: int) -> bool:
+    """Whether every part had its turns; where there are no parts, there is nothing to wait for."""
+    if updates <= FIRST:
+        return False
+    counted = Counter(trial.part for trial in trials(experiment.blocks))
+    return all(counted[part] >= turns for part in experiment.parts)
