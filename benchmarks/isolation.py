@@ -26,7 +26,7 @@ from pathlib import Path
 
 import benchmark
 from hotloop.core.clock import now_ns
-from hotloop.core.process.supervisor import STEP_S, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, StandstillLimits, Supervisor
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
@@ -112,7 +112,7 @@ class Deaf:
 
 
 def watch(address: str) -> None:
-    Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], Limits(step_s=STEP_S), Deaf()).run()
+    Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], StandstillLimits(step_s=STEP_S), Deaf()).run()
 
 
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> PairedSamples:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hotloop import pytest_plugin
-from hotloop.pytest_plugin import Bench, NoiseWarning, Options, Row
+from hotloop.pytest_plugin import Bench, BenchmarkOptions, BenchRow, NoiseWarning
 
 
 class Config:
@@ -22,8 +22,8 @@ class Config:
         return self._given.get(name.removeprefix("benchmark_"), default)
 
 
-def options(**given: Any) -> Options:
-    return Options.of(Config(**given))  # type: ignore[arg-type]
+def options(**given: Any) -> BenchmarkOptions:
+    return BenchmarkOptions.of(Config(**given))  # type: ignore[arg-type]
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch, *runs: float) -> Iterator[float]:
@@ -42,7 +42,7 @@ def test_a_function_within_its_limit_passes_and_returns_what_it_returns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measuring(monkeypatch, 900.0)
-    bench = Bench("test", Options())
+    bench = Bench("test", BenchmarkOptions())
     assert bench(int, "12", limit=1e-6) == 12
     assert held(bench) == "met"
 
@@ -51,7 +51,7 @@ def test_one_beyond_it_fails_after_a_second_run_and_says_whom_to_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measuring(monkeypatch, 1_100.0)
-    bench = Bench("test", Options())
+    bench = Bench("test", BenchmarkOptions())
     with pytest.raises(pytest.fail.Exception, match=r"limit at most 1.00 µs: missed, .*second run.*; ask me"):
         bench(int, limit=1e-6, owner="me")
 
@@ -59,18 +59,18 @@ def test_one_beyond_it_fails_after_a_second_run_and_says_whom_to_ask(
 def test_what_cannot_be_told_is_a_warning_and_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring(monkeypatch, 1_100.0, 900.0)
     with pytest.warns(NoiseWarning, match="missed by one run and met by another"):
-        assert Bench("test", Options())(int, "3", limit=1e-6) == 3
+        assert Bench("test", BenchmarkOptions())(int, "3", limit=1e-6) == 3
 
 
 def test_without_a_limit_a_function_is_only_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring(monkeypatch, 900.0)
-    results: list[Row] = []
-    assert Bench("test", Options(), results)(int, "12") == 12
+    results: list[BenchRow] = []
+    assert Bench("test", BenchmarkOptions(), results)(int, "12") == 12
     assert [(each.value, each.limit, each.standing) for each in results] == [("900 ns", "", "measured")]
 
 
 def test_a_target_is_held_to_its_least_speed() -> None:
-    bench = Bench("test", Options(rounds=6))
+    bench = Bench("test", BenchmarkOptions(rounds=6))
     record = bench("grid/toy", limit=1.0, num_envs=1)
     assert record.target.name == "grid/toy"
     assert held(bench) == "met"
@@ -97,7 +97,7 @@ def test_only_benchmarks_are_ours_too(only: bool, fixture: str, left: int) -> No
 
 
 def test_options_of_pytest_benchmark_are_heeded_where_they_mean_the_same() -> None:
-    assert options() == Options()
+    assert options() == BenchmarkOptions()
     assert options(min_rounds=30).rounds == 30
     assert options(max_time="0.12").round_s == pytest.approx(0.01)
     assert options(disable=True).disable
@@ -109,7 +109,7 @@ def test_options_of_pytest_benchmark_are_heeded_where_they_mean_the_same() -> No
 
 def test_calls_are_timed_in_rounds_of_enough_of_them() -> None:
     calls: list[int] = []
-    values = pytest_plugin.seconds_of(calls.append, (1,), {}, Options(round_s=1e-6))
+    values = pytest_plugin.seconds_of(calls.append, (1,), {}, BenchmarkOptions(round_s=1e-6))
     assert len(values) == 12
     assert all(value > 0 for value in values)
     assert len(calls) >= 13

@@ -35,7 +35,7 @@ SECONDS, SPEED = "seconds", "env_steps_per_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class BenchmarkOptions:
     """What pytest-benchmark's options ask for, where they mean the same."""
 
     skip: bool = False
@@ -44,7 +44,7 @@ class Options:
     round_s: float = ROUND_S
 
     @classmethod
-    def of(cls, config: pytest.Config) -> "Options":
+    def of(cls, config: pytest.Config) -> "BenchmarkOptions":
         def given(name: str) -> Any:
             return config.getoption(f"benchmark_{name}", default=None)
 
@@ -63,7 +63,7 @@ class NoiseWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class BenchRow:
     """A measurement in the table at the end."""
 
     name: str
@@ -73,13 +73,13 @@ class Row:
     standing: str
 
 
-RESULTS = pytest.StashKey[list[Row]]()  # The measurements of a run
+RESULTS = pytest.StashKey[list[BenchRow]]()  # The measurements of a run
 
 
 class Bench:
     """What the fixture gives: call it with a function and its arguments, or with a target."""
 
-    def __init__(self, name: str, options: Options, results: list[Row] | None = None) -> None:
+    def __init__(self, name: str, options: BenchmarkOptions, results: list[BenchRow] | None = None) -> None:
         self.name, self.options, self._results = name, options, [] if results is None else results
         self.held: BudgetResult | None = None
         """How the last one stood to its limit."""
@@ -143,10 +143,10 @@ class Bench:
 
 def row_of(
     name: str, metric: str, value: "Estimate", limit: float | None = None, standing: str = "measured"
-) -> Row:
+) -> BenchRow:
     """Return a measurement as the table shows it."""
     told = told_as(metric == SPEED)
-    return Row(
+    return BenchRow(
         name=name,
         value=told(value.value),
         around=f"[{told(value.low)}, {told(value.high)}]",
@@ -162,7 +162,7 @@ def told_as(is_speed: bool) -> Callable[[float], str]:
 
 
 def seconds_of(
-    function: Callable[..., Any], given: tuple[Any, ...], keys: dict[str, Any], options: Options
+    function: Callable[..., Any], given: tuple[Any, ...], keys: dict[str, Any], options: BenchmarkOptions
 ) -> tuple[float, ...]:
     """Nanoseconds of a call, one value a round, after as many calls as a round has."""
     from hotloop.core.clock import now_ns
@@ -217,7 +217,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def hotloop_bench(request: pytest.FixtureRequest) -> Bench:
     """Holds the speed of a function or a target to a limit: `hotloop_bench(function, limit=0.001)`."""
     results = request.config.stash.setdefault(RESULTS, [])
-    return Bench(request.node.name, Options.of(request.config), results)
+    return Bench(request.node.name, BenchmarkOptions.of(request.config), results)
 
 
 def pytest_terminal_summary(

@@ -8,7 +8,7 @@ import pytest
 from support.records import BENCH
 
 from hotloop.cli.isolated import ON_RAY, Call, foreign, run_in_process
-from hotloop.core.process.supervisor import Limits
+from hotloop.core.process.supervisor import StandstillLimits
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_only_a_command_that_broke_off_leaves_its_record_so_far(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     call = Call(command="offering:offer", asked={"code": code}, argv=("hotloop",))
-    assert run_in_process(["a command"], Limits(step_s=math.inf), call, saves=saves) == code
+    assert run_in_process(["a command"], StandstillLimits(step_s=math.inf), call, saves=saves) == code
     assert len([*tmp_path.glob(".design/*.json")]) == files

@@ -13,7 +13,7 @@ from support.trainings import SMALL
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.core.machine import version
-from hotloop.core.record.comparison import Difference, Facts
+from hotloop.core.record.comparison import BundleFacts, Difference
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.open import make
@@ -116,7 +116,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     batch = make(target.name, **target.keys)
     batch.reset()
     states = tuple(batch.save(env) for env in range(2))
-    facts = Facts(
+    facts = BundleFacts(
         version=version(),
         reference=target,
         candidate=target,

@@ -13,7 +13,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.core.machine import version
 from hotloop.core.record import write
-from hotloop.core.record.comparison import Difference, Facts
+from hotloop.core.record.comparison import BundleFacts, Difference
 from hotloop.core.record.profile import Slow, SlowStep
 from hotloop.core.target import Target
 from hotloop.envs import tapes
@@ -46,7 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def bundle_that_calls(target: Target, path: Path) -> Path:
-    facts = Facts(
+    facts = BundleFacts(
         version=version(),
         reference=target,
         candidate=target,

@@ -9,7 +9,7 @@ from support.records import BENCH, MACHINE, PROFILE, TIMES, bench_with
 import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import Goal, Record
+from hotloop.core.record import Record, SpeedTarget
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
 from hotloop.core.record.profile import WALL, Overhead, Phase, Repeated, RerunResult, SlowStep, describe_times
 from hotloop.core.time_tree import ENVIRONMENT
@@ -140,7 +140,7 @@ def test_the_gravest_comparison_decides(outcomes: list[Outcome], code: ExitCode,
 def test_a_missed_goal_is_said_and_fails_where_it_is_enforced(
     enforced: bool, met: bool, code: ExitCode
 ) -> None:
-    goal = Goal(env_steps_per_s=5.0e6, floor=None, enforced=enforced, met=met)
+    goal = SpeedTarget(env_steps_per_s=5.0e6, floor=None, enforced=enforced, met=met)
     judged = judge(bench_with(STEADY, goal=goal))
     assert judged.exit_code == code
     assert [notice.code for notice in judged.notices] == ([] if met else ["below-target"])
@@ -165,7 +165,7 @@ UNSTEADY = bench_with(
     phases=PROFILE.phases,
     unaccounted_ns=500,
     overhead=Overhead(ratio=1.2, ci95=None, mark_ns=None),
-    goal=Goal(env_steps_per_s=5.0e6, floor=None, enforced=True, met=False),
+    goal=SpeedTarget(env_steps_per_s=5.0e6, floor=None, enforced=True, met=False),
     validation=Validation(comparisons=100, mismatches=1),
 )
 

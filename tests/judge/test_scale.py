@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.core.record.experiments import AGENT_SPEED, CPU_NS, PHASE, RSS, STEP_NS, Point, Sweep
+from hotloop.core.record.experiments import AGENT_SPEED, CPU_NS, PHASE, RSS, STEP_NS, Sweep, SweepPoint
 from hotloop.judge.sweep import conclude
 
 SIZES = (10, 50, 100, 500)
@@ -8,7 +8,7 @@ SIZES = (10, 50, 100, 500)
 
 def swept(axis: str, made: dict[float, dict[str, float]], **others: str) -> Sweep:
     points = tuple(
-        Point(
+        SweepPoint(
             at={axis: f"{size:g}", **others},
             values={name: (0.98 * value, value, 1.02 * value) for name, value in values.items()},
             env_steps=1,

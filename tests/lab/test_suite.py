@@ -14,7 +14,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.process.supervisor import ExitReport
 from hotloop.core.project import DO, METRICS, parse
 from hotloop.core.record import Ran, SuiteRan
-from hotloop.core.record.experiments import STEP_NS, Point, Sweep
+from hotloop.core.record.experiments import STEP_NS, Sweep, SweepPoint
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.target import Target
 from hotloop.judge.sweep import conclude
@@ -188,7 +188,7 @@ def test_another_target_or_another_plan_is_another_cell() -> None:
 
 def test_a_suite_says_how_a_sweep_grows() -> None:
     points = tuple(
-        Point(at={"n": str(n)}, values={STEP_NS: (5.0 * n, 5.1 * n, 5.2 * n)}, env_steps=1)
+        SweepPoint(at={"n": str(n)}, values={STEP_NS: (5.0 * n, 5.1 * n, 5.2 * n)}, env_steps=1)
         for n in (10, 50, 100)
     )
     swept = conclude(Sweep(axes={"n": ("10", "50", "100")}, repeats=3, points=points))

@@ -17,16 +17,16 @@ from hotloop.cli.main import main
 from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record, read
-from hotloop.core.spans.device import Stream
+from hotloop.core.spans.device import DeviceStream
 from hotloop.core.time_tree import TimeTree
 from hotloop.lab.loop import run as runs
 from hotloop.lab.loop import windows
 from hotloop.lab.loop.account import StreamAccount
-from hotloop.probes.resources import Sample
+from hotloop.probes.resources import ResourceSample
 
 WAIT_S = 0.05
 
-SAMPLE = Sample(
+SAMPLE = ResourceSample(
     at_ns=0,
     cpu_ns=0,
     rss_bytes=1,
@@ -347,7 +347,7 @@ def test_two_runs_are_compared_like_any_other_records(capsys: pytest.CaptureFixt
 
 
 def on(device: Device) -> Callable[..., StreamAccount]:
-    return lambda timing, wait: StreamAccount(Stream(device.event, device.wait), device.wait)
+    return lambda timing, wait: StreamAccount(DeviceStream(device.event, device.wait), device.wait)
 
 
 def test_on_a_device_windows_are_told_late_and_the_loop_never_waits(

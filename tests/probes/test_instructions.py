@@ -21,8 +21,8 @@ LOG = """==123== Callgrind, a call-graph generating cache profiler
 """
 
 PROGRAM = """
-from hotloop.probes.instructions import Answers
-answers = Answers()
+from hotloop.probes.instructions import StretchServer
+answers = StretchServer()
 print("not an answer")
 answers.say(name="counter")
 

@@ -10,9 +10,9 @@ import pytest
 from support.scenes import quick, scene
 
 from hotloop.probes import resources
-from hotloop.probes.resources import Sample, Sampler, describe, look, over_time, reader, slope
+from hotloop.probes.resources import ResourceSample, Sampler, describe, look, over_time, reader, slope
 
-START = Sample(
+START = ResourceSample(
     at_ns=0,
     cpu_ns=100,
     rss_bytes=1_000,
@@ -88,7 +88,7 @@ def test_memory_over_time_keeps_as_many_points_as_a_curve_needs() -> None:
 def test_the_side_thread_takes_samples_and_ends() -> None:
     seen = threading.Event()
 
-    def read() -> Sample:
+    def read() -> ResourceSample:
         if threading.current_thread().name == "hotloop-resources":
             seen.set()
         return START

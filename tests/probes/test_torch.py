@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
-from hotloop.probes.torch import COLUMNS, Window
+from hotloop.probes.torch import COLUMNS, TorchWindow
 
 torch = pytest.importorskip("torch")
 
 
-def turn(window: Window) -> None:
+def turn(window: TorchWindow) -> None:
     torch.ones(4, 4) @ torch.ones(4, 4)
     window.step()
 
@@ -23,7 +23,7 @@ def events(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_window_keeps_its_active_turns_and_nothing_before_or_after(tmp_path: Path) -> None:
-    window = Window(tmp_path / "new" / "trace.json", wait=1, warmup=2, active=3)
+    window = TorchWindow(tmp_path / "new" / "trace.json", wait=1, warmup=2, active=3)
     for count in range(10):
         assert window.is_over is (count >= 6)
         turn(window)
@@ -36,7 +36,7 @@ def test_a_window_keeps_its_active_turns_and_nothing_before_or_after(tmp_path: P
 
 
 def test_operators_come_by_their_own_time(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=0, warmup=1, active=2)
+    window = TorchWindow(tmp_path / "trace.json", wait=0, warmup=1, active=2)
     for _ in range(3):
         turn(window)
     own = [row[2] + row[4] for row in window.table]
@@ -45,7 +45,7 @@ def test_operators_come_by_their_own_time(tmp_path: Path) -> None:
 
 
 def test_shapes_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=0, warmup=1, active=1, record_shapes=True)
+    window = TorchWindow(tmp_path / "trace.json", wait=0, warmup=1, active=1, record_shapes=True)
     for _ in range(2):
         turn(window)
     product = next(event for event in events(window.path) if event["name"] == "aten::mm")
@@ -53,7 +53,7 @@ def test_shapes_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_window_that_is_closed_in_its_middle_keeps_what_it_has(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=1, warmup=1, active=9)
+    window = TorchWindow(tmp_path / "trace.json", wait=1, warmup=1, active=9)
     for _ in range(4):
         turn(window)
     window.close()
@@ -62,7 +62,7 @@ def test_a_window_that_is_closed_in_its_middle_keeps_what_it_has(tmp_path: Path)
 
 
 def test_a_window_that_ends_before_it_begins_is_an_error_and_no_file(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=1, warmup=1, active=2)
+    window = TorchWindow(tmp_path / "trace.json", wait=1, warmup=1, active=2)
     turn(window)
     with pytest.raises(SetupError, match="ended after 1 turns and begins after 2"):
         window.close()
@@ -71,7 +71,7 @@ def test_a_window_that_ends_before_it_begins_is_an_error_and_no_file(tmp_path: P
 
 
 def test_a_window_without_torch_in_it_is_an_error_and_no_file(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=0, warmup=1, active=2)
+    window = TorchWindow(tmp_path / "trace.json", wait=0, warmup=1, active=2)
     window.step()
     window.step()
     with pytest.raises(SetupError, match="no torch operator ran"):
@@ -81,7 +81,7 @@ def test_a_window_without_torch_in_it_is_an_error_and_no_file(tmp_path: Path) ->
 
 
 def test_a_trace_is_cut_to_its_size_and_says_so(tmp_path: Path) -> None:
-    window = Window(tmp_path / "trace.json", wait=0, warmup=1, active=4, most_bytes=4_000)
+    window = TorchWindow(tmp_path / "trace.json", wait=0, warmup=1, active=4, most_bytes=4_000)
     for _ in range(5):
         turn(window)
     trace = json.loads(window.path.read_text())
@@ -94,20 +94,20 @@ def test_a_trace_is_cut_to_its_size_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turns", [{"wait": -1}, {"warmup": 0}, {"active": 0}])
 def test_a_window_that_could_not_catch_anything_is_refused(tmp_path: Path, turns: dict[str, int]) -> None:
     with pytest.raises(InputError, match="expected at least"):
-        Window(tmp_path / "trace.json", **turns)
+        TorchWindow(tmp_path / "trace.json", **turns)
 
 
 def test_a_trace_that_exists_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text("mine")
     with pytest.raises(InputError, match="never overwritten"):
-        Window(tmp_path / "trace.json")
+        TorchWindow(tmp_path / "trace.json")
 
 
 @pytest.mark.slow
 def test_the_profiler_writes_nothing_of_its_own_to_stderr(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from hotloop.probes.torch import Window\n"
-        "window = Window(Path(sys.argv[1]), wait=0, warmup=1, active=1)\n"
+        "import sys; from pathlib import Path; from hotloop.probes.torch import TorchWindow\n"
+        "window = TorchWindow(Path(sys.argv[1]), wait=0, warmup=1, active=1)\n"
         "import torch\n"
         "for _ in range(2): torch.ones(2) + 1; window.step()\n"
     )

@@ -14,7 +14,7 @@ from hotloop.core.time_tree import TimeTree, grow
 from hotloop.lab.loop.record import RunMetadata, RunResult, record_of
 from hotloop.lab.loop.run import Asked
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopLook, Windows
-from hotloop.probes.resources import Sample
+from hotloop.probes.resources import ResourceSample
 from hotloop.stats.summary import with_metrics
 
 Rows = Mapping[str, tuple[int, float]]
@@ -95,10 +95,10 @@ def slowed(times: float) -> Iterator[LoopLook]:
         yield LoopLook(counted=counted, times=times_of_it, stage="", rss_bytes=0)
 
 
-def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> Sample:
+def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> ResourceSample:
     """One look of many over ten seconds."""
     at_ns = at * 10_000_000_000 // count
-    return Sample(
+    return ResourceSample(
         at_ns=at_ns,
         cpu_ns=round(busy[0] * at_ns),
         rss_bytes=mib << 20,

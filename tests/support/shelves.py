@@ -11,7 +11,7 @@ from support.records import BENCH, PROFILE, bench_with
 from hotloop.core.project import Budget
 from hotloop.core.record import Record, write
 from hotloop.core.record.comparison import ComparedSide, Comparison, Ratio
-from hotloop.core.record.experiments import STEP_NS, Growth, Point, Soak, Sweep, Trend, Tried, Tuning
+from hotloop.core.record.experiments import STEP_NS, Growth, Soak, Sweep, SweepPoint, Trend, Tried, Tuning
 from hotloop.core.record.profile import Finding, Phase
 from hotloop.judge.checks import hold
 from hotloop.stats.summary import with_metrics
@@ -81,7 +81,8 @@ def scaled() -> Record:
     """A step that grows with the agents, by a law."""
     sizes = (10, 100, 1000)
     points = tuple(
-        Point(at={"agents": str(size)}, values={STEP_NS: (20.0 + size,) * 2}, env_steps=100) for size in sizes
+        SweepPoint(at={"agents": str(size)}, values={STEP_NS: (20.0 + size,) * 2}, env_steps=100)
+        for size in sizes
     )
     law = Growth(
         axis="agents",

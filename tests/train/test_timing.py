@@ -11,7 +11,7 @@ from support.device import Device
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.spans.device import Blocking, Stream
+from hotloop.core.spans.device import Blocking, DeviceStream
 from hotloop.core.time_tree import ENVIRONMENT, TimeTree, add, grow
 from hotloop.envs.batch import Batch
 from hotloop.train import timing
@@ -190,7 +190,7 @@ def device() -> Iterator[Device]:
 
 
 def test_work_of_the_device_is_charged_to_who_queued_it_and_not_to_who_waited(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     with span("learn"):
         device.launch(30)
@@ -211,7 +211,7 @@ def test_work_of_the_device_is_charged_to_who_queued_it_and_not_to_who_waited(de
 
 
 def test_work_of_the_host_alone_is_time_of_the_stream_too(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     with span("rollout"):
         device.launch(2)
@@ -230,7 +230,7 @@ def test_work_of_the_host_alone_is_time_of_the_stream_too(device: Device) -> Non
 
 
 def test_time_before_and_after_a_span_between_two_marks_is_the_marks(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     with span("rollout"):
         mark("student")
@@ -248,7 +248,7 @@ def test_time_before_and_after_a_span_between_two_marks_is_the_marks(device: Dev
 
 
 def test_the_tree_adds_up_over_many_turns_and_a_new_window_begins_empty(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     for _ in range(3):
         with span("learn"):
@@ -264,7 +264,7 @@ def test_the_tree_adds_up_over_many_turns_and_a_new_window_begins_empty(device: 
 
 
 def test_the_events_make_the_same_tree_as_the_hosts_clock(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     spans.enable()
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_the_events_make_the_same_tree_as_the_hosts_clock(device: Device) -> Non
 
 
 def test_a_region_that_is_still_open_counts_up_to_now(device: Device) -> None:
-    stream = Stream(device.event, device.wait)
+    stream = DeviceStream(device.event, device.wait)
     timing.watch(stream)
     with span("rollout"):
         device.think(4)
@@ -345,7 +345,7 @@ def test_where_that_does_not_work_events_are_torchs_own(refused: int, apart: int
 
 def test_events_may_be_made_ahead() -> None:
     device = Device()
-    stream = Stream(device.event, device.wait, first=5)
+    stream = DeviceStream(device.event, device.wait, first=5)
     assert device.made == 5
     for _ in range(2):
         stream.open("a")

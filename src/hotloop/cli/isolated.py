@@ -25,7 +25,7 @@ from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, worst
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import ProcessState
-from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, Limits, Supervisor
+from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
 from hotloop.options.commands import HOMES, options_of
@@ -88,7 +88,7 @@ def run_isolated(
     command: str, values: Mapping[str, Any], process: ProcessOptions, stop_s: float | None
 ) -> int:
     """Run a command in a process of its own if it would run user code; it may take `stop_s` to end."""
-    limits = Limits(step_s=process.step_timeout, stop_s=PATIENCE_S if stop_s is None else stop_s)
+    limits = StandstillLimits(step_s=process.step_timeout, stop_s=PATIENCE_S if stop_s is None else stop_s)
     names = list(foreign(values))
     if not names or stays(in_process=process.in_process):
         return execute(command, **values)
@@ -104,7 +104,7 @@ def run_guarded(command: str, values: Mapping[str, Any]) -> int:
     if stays(in_process=False):
         return execute(command, **values)
     call = Call(command=EXECUTE, asked={"command": command, **values}, argv=sys.argv)
-    return run_in_process([f"hotloop {command}"], Limits(step_s=math.inf), call, saves=False)
+    return run_in_process([f"hotloop {command}"], StandstillLimits(step_s=math.inf), call, saves=False)
 
 
 def stays(*, in_process: bool) -> bool:
@@ -158,7 +158,7 @@ class Call:
         return code
 
 
-def run_in_process(names: Sequence[str], limits: Limits, call: Call, *, saves: bool = True) -> int:
+def run_in_process(names: Sequence[str], limits: StandstillLimits, call: Call, *, saves: bool = True) -> int:
     """Run the command in a process of its own; what it did not live to say is said here.
 
     `saves` keeps the record so far of a command that broke off. A verdict leaves nothing to save.
@@ -239,7 +239,7 @@ class RelayStream:
     The first thread says what Hotloop says: what other threads print is user code's, whenever it comes.
     """
 
-    def __init__(self, line: lifeline.Line, name: str, *, is_terminal: bool) -> None:
+    def __init__(self, line: lifeline.SupervisorLine, name: str, *, is_terminal: bool) -> None:
         self._line, self._name, self._is_terminal = line, name, is_terminal
         # What the first process can show, whose environment decided this one's streams, too.
         self.encoding = sys.__stdout__.encoding if sys.__stdout__ else "utf-8"
@@ -306,7 +306,7 @@ def settle_record(record: "Record") -> "Record":
 
     name, said = record.target.name, []
     if not record.partial:  # what broke it off is still to be told
-        lifeline.pulse[lifeline.DOING] = lifeline.Doing.OURS
+        lifeline.pulse[lifeline.DOING] = lifeline.Activity.OURS
     if lifeline.unclosed:
         said.append(notice(Code.INTERFACE, target=name, fault=f"close() raised {lifeline.unclosed[0]}"))
         lifeline.unclosed.clear()

@@ -25,7 +25,7 @@ from hotloop.core.process.lifeline import anchored, here
 from hotloop.core.target import names_callable
 
 if TYPE_CHECKING:
-    from hotloop.core.record.metadata import Code, Gpu, Limits, Machine, Project
+    from hotloop.core.record.metadata import CodeInfo, ContainerLimits, Gpu, Machine, ProjectCode
 
 ROOT = Path("/")  # The file system facts are read from; tests give a folder of their own
 
@@ -116,7 +116,7 @@ def cpu_ticks(root: Path) -> list[int]:
     return [int(word) for word in first[1:9]]
 
 
-def container_limits(root: Path) -> "Limits":
+def container_limits(root: Path) -> "ContainerLimits":
     """CPUs and bytes this process may use; None where nothing limits them."""
     cpus, memory = list[float](), list[int]()
     for folder in group_folders(root, "cpu"):
@@ -278,7 +278,7 @@ def code(
     *,
     target: str | None = None,
     sources: Sources | None = None,
-) -> "Code":
+) -> "CodeInfo":
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
     The commit is that of the repository around the folder, by default Hotloop's own; "unknown" outside a
@@ -286,7 +286,7 @@ def code(
     """
     build = build or {}
     commit, dirty = state(folder)
-    ran: Code = {
+    ran: CodeInfo = {
         "version": version(),
         "commit": commit,
         "dirty": dirty,
@@ -306,7 +306,7 @@ def state(folder: Path) -> tuple[str, bool]:
     return commit or UNKNOWN, bool(commit and git(folder, "status", "--porcelain", "--untracked-files=no"))
 
 
-def project(folder: Path) -> "Project":
+def project(folder: Path) -> "ProjectCode":
     """The repository around a folder, or the folder itself where there is none."""
     commit, dirty = state(folder)
     return {

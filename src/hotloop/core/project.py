@@ -50,7 +50,7 @@ CLOSINGS = ("", *("]" + "".join(rest) for count in range(4) for rest in product(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class MetricKind:
     """A kind of metric that a budget can be about."""
 
     more_is_better: bool
@@ -61,21 +61,33 @@ class Kind:
 
 # Every metric there is, by the word before its colon.
 METRICS = {
-    "env_steps_per_s": Kind(more_is_better=True, unit="env-steps/s", help="the speed"),
-    "agent_steps_per_s": Kind(more_is_better=True, unit="agent-steps/s", help="the speed times the agents"),
-    "instructions_per_env_step": Kind(
+    "env_steps_per_s": MetricKind(more_is_better=True, unit="env-steps/s", help="the speed"),
+    "agent_steps_per_s": MetricKind(
+        more_is_better=True, unit="agent-steps/s", help="the speed times the agents"
+    ),
+    "instructions_per_env_step": MetricKind(
         more_is_better=False, unit="instructions", help="counted by valgrind: a busy machine cannot move it"
     ),
-    "phase": Kind(
+    "phase": MetricKind(
         more_is_better=False, unit="ns/env-step", part="PATH", help="the time of a phase, or of a span"
     ),
-    "share": Kind(more_is_better=False, unit="of the wall time", part="PATH", help="the part it is of all"),
-    "unaccounted_share": Kind(more_is_better=False, unit="of the step", help="the time that is in no phase"),
-    "overhead_ratio": Kind(more_is_better=False, unit="times as long", help="what it costs to be profiled"),
-    "rss_peak_bytes": Kind(more_is_better=False, unit="bytes", help="the memory of a process of its own"),
-    "runs_per_s": Kind(more_is_better=True, unit="runs/s", help="how often a program runs to its end"),
-    "printed": Kind(more_is_better=True, unit="", part="NAME", help="what a program prints as name=number"),
-    "printed_less": Kind(
+    "share": MetricKind(
+        more_is_better=False, unit="of the wall time", part="PATH", help="the part it is of all"
+    ),
+    "unaccounted_share": MetricKind(
+        more_is_better=False, unit="of the step", help="the time that is in no phase"
+    ),
+    "overhead_ratio": MetricKind(
+        more_is_better=False, unit="times as long", help="what it costs to be profiled"
+    ),
+    "rss_peak_bytes": MetricKind(
+        more_is_better=False, unit="bytes", help="the memory of a process of its own"
+    ),
+    "runs_per_s": MetricKind(more_is_better=True, unit="runs/s", help="how often a program runs to its end"),
+    "printed": MetricKind(
+        more_is_better=True, unit="", part="NAME", help="what a program prints as name=number"
+    ),
+    "printed_less": MetricKind(
         more_is_better=False, unit="", part="NAME", help="the same, where less of it is better"
     ),
 }
@@ -84,7 +96,7 @@ OF_PROGRAMS = ("runs_per_s", "rss_peak_bytes", "printed", "printed_less")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class SuiteItem:
     """One thing that a suite does."""
 
     target: Target
@@ -98,7 +110,7 @@ class Suite:
     """A list of things to measure, by one name."""
 
     name: str
-    items: tuple[Item, ...]
+    items: tuple[SuiteItem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +137,7 @@ class Budget:
     line: int = 0
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MetricKind:
         return METRICS[self.metric.partition(":")[0]]
 
     @property
@@ -419,7 +431,7 @@ def suite_of(source: Source, name: str, table: Mapping[str, Any]) -> Suite:
     return Suite(name=name, items=read)
 
 
-def item_of(source: Source, where: Keys, item: Any) -> Item:
+def item_of(source: Source, where: Keys, item: Any) -> SuiteItem:
     """One thing that a suite does."""
     source.known(where, source.table(where, item), ITEM)
     if "target" not in item:
@@ -433,7 +445,7 @@ def item_of(source: Source, where: Keys, item: Any) -> Item:
         raise source.refuse(where, 'do = "compare" and against, the other target, belong together')
     check_parts(source, where, item, name)
     parts = {key: read(source, (*where, key), item[key]) for key, read in PARTS.items() if key in item}
-    return Item(
+    return SuiteItem(
         target=Target(name, source.keys((*where, "keys"), item.get("keys", {})), **parts),
         do=do,
         against=None if against is None else Target.parse(against),

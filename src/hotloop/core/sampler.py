@@ -45,11 +45,11 @@ class StackSampler:
         self._every_s = every_s
         self._last_ns = self._last_cpu_ns = 0
         self._noting = False
-        self._by: Timer | Thread | None = None
+        self._by: SignalTimer | SideThread | None = None
 
     def __enter__(self) -> Self:
         self._last_ns, self._last_cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
-        self._by = (Timer if is_free() else Thread)(self)
+        self._by = (SignalTimer if is_free() else SideThread)(self)
         self._by.start(self._every_s)
         return self
 
@@ -84,7 +84,7 @@ def is_free() -> bool:
     )
 
 
-class Timer:
+class SignalTimer:
     """Has the kernel's timer interrupt the main thread; system calls under way go on by themselves."""
 
     def __init__(self, sampler: StackSampler) -> None:
@@ -110,7 +110,7 @@ def not_heard(number: int, frame: FrameType | None) -> None:
     """Hear a signal that came after the last sample."""
 
 
-class Thread:
+class SideThread:
     """Looks from a side thread, whenever it is let."""
 
     def __init__(self, sampler: StackSampler) -> None:

@@ -101,7 +101,7 @@ def collect_rest() -> None:
         gc.collect()
 
 
-class Family:
+class ProcessFamily:
     """The processes that descend from this one, and to which side each belongs; seen on Linux only."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ def descendants() -> list[tuple[int, int]]:
     return found
 
 
-FAMILY = Family()
+FAMILY = ProcessFamily()
 
 
 def spent(owner: int | None = None) -> Spent:

@@ -184,7 +184,7 @@ class Narrator(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class LoggedRun:
     """What is written down, as its log is told before it begins."""
 
     target: str
@@ -302,7 +302,7 @@ class World:
     # Variants that change how native code keeps an env: it cannot be saved by one and loaded by another.
     kept_by: tuple[str, ...] = ()
     # From parameters to what writes a run down, where they ask for it; None where there is no such thing.
-    log: Callable[[Any, Run], RunLog | None] | None = None
+    log: Callable[[Any, LoggedRun], RunLog | None] | None = None
     rules_end: str = ""  # In words, why an episode ends by the rules; empty where it is not told
     # From parameters to who tells what happens in a world without a drawer.
     narrator: Callable[[Any], Narrator] | None = None

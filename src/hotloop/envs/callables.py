@@ -24,7 +24,7 @@ from hotloop.core.errors import InputError, TheirError, unknown
 from hotloop.core.files import INSTALLED, confinement
 from hotloop.core.machine import git
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.core.target import Target, names_callable
 
 VARIABLE = "HOTLOOP_FIRST_INSTANCE"  # Where the numbers of this process begin
@@ -87,7 +87,7 @@ def maker(target: str, given: Mapping[str, object]) -> Callable[[int], Any]:
 
     def make(number: int) -> Any:
         try:
-            with lifeline.doing(Doing.MAKE):
+            with lifeline.doing(Activity.MAKE):
                 return function(**arguments(number))
         except KeyboardInterrupt:
             raise
@@ -208,7 +208,7 @@ def load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with lifeline.doing(Doing.MAKE):
+        with lifeline.doing(Activity.MAKE):
             spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
@@ -237,7 +237,7 @@ def load_module(name: str) -> ModuleType:
     if folder is not None:
         folder.module(name)
     try:
-        with lifeline.doing(Doing.MAKE):
+        with lifeline.doing(Activity.MAKE):
             module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name

@@ -16,7 +16,7 @@ from hotloop.core.errors import InputError, MissingError, SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.spans import span
 from hotloop.core.target import Target
-from hotloop.core.world import Plan, Run, RunLog, World
+from hotloop.core.world import LoggedRun, Plan, RunLog, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch, OrderError
 from hotloop.envs.cuda import require_host
@@ -143,7 +143,7 @@ def logged(batch: Batch) -> Batch:
     if spec.world.log is None:
         return batch
     arrays = {"rewards": batch.rewards, "terminals": batch.terminals, "truncations": batch.truncations}
-    run = Run(
+    run = LoggedRun(
         target=spec.target,
         impl=spec.impl,
         num_envs=spec.num_envs,

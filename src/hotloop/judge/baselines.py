@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.record import IN_TURNS, Goal, Record, read
+from hotloop.core.record import IN_TURNS, Record, SpeedTarget, read
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.metadata import own_commit
 from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
@@ -137,7 +137,7 @@ class Point:
     low: float
     high: float
     run_ids: tuple[str, ...]
-    goal: Goal | None = None
+    goal: SpeedTarget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from math import inf
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import CONTEST, IN_TURNS, Goal, Record
+from hotloop.core.record import CONTEST, IN_TURNS, Record, SpeedTarget
 from hotloop.core.record.comparison import Outcome
 from hotloop.core.record.experiments import SLOWER_IN, Learning, Standing
 from hotloop.core.record.metadata import own_commit
@@ -321,7 +321,7 @@ class Wanted:
             raise InputError(f"a target of {self.env_steps_per_s:g} steps a second: expected more than 0")
 
 
-def goal_of(record: Record, wanted: Wanted | None) -> Goal | None:
+def goal_of(record: Record, wanted: Wanted | None) -> SpeedTarget | None:
     """Hold a finished run against what was wanted: its median has to reach it.
 
     The floor is the lower bound of the median with 95% on its side: a target for this machine that the
@@ -331,7 +331,7 @@ def goal_of(record: Record, wanted: Wanted | None) -> Goal | None:
     if wanted is None or record.partial:
         return None
     around = sign_interval(values, FLOOR_MISS_IN)
-    return Goal(
+    return SpeedTarget(
         env_steps_per_s=wanted.env_steps_per_s,
         floor=around[0] if around else None,
         enforced=wanted.enforced,

@@ -20,8 +20,8 @@ from hotloop.core.record.experiments import (
     Growth,
     Knee,
     LearningCheck,
-    Point,
     Sweep,
+    SweepPoint,
     Tried,
 )
 from hotloop.stats.fit import crossing, fit, knee
@@ -35,7 +35,7 @@ SLIGHT = 0.1  # Loss of efficiency that needs no reason
 STEADY = 0.5
 
 # An axis, the other axes' values, and the points along it by size.
-Line = tuple[str, dict[str, str], dict[float, Point]]
+Line = tuple[str, dict[str, str], dict[float, SweepPoint]]
 
 
 def conclude(sweep: Sweep, cores: int | None = None) -> Sweep:
@@ -74,7 +74,7 @@ def lines_of(sweep: Sweep) -> Iterator[Line]:
         yield from lines.values()
 
 
-def series(points: Mapping[float, Point], metric: str) -> dict[float, Sequence[float]]:
+def series(points: Mapping[float, SweepPoint], metric: str) -> dict[float, Sequence[float]]:
     """Return the values of one metric by size, where it was measured."""
     return {size: point.values[metric] for size, point in points.items() if point.values.get(metric)}
 
@@ -88,7 +88,7 @@ def growths(line: Line) -> Iterator[Growth]:
             yield Growth(axis=axis, at=others, metric=metric, **asdict(found))
 
 
-def metrics_of(points: Mapping[float, Point]) -> list[str]:
+def metrics_of(points: Mapping[float, SweepPoint]) -> list[str]:
     """Return what is fitted: the step or the run, memory, and phases that are worth it.
 
     Memory is fitted if it is beyond what a process takes by itself, at every size.
@@ -100,7 +100,7 @@ def metrics_of(points: Mapping[float, Point]) -> list[str]:
     return [*whole, *([RSS] if is_seen else []), *phases_of(points)]
 
 
-def phases_of(points: Mapping[float, Point]) -> list[str]:
+def phases_of(points: Mapping[float, SweepPoint]) -> list[str]:
     """Phases that somewhere take more than a little of the step, in their order."""
     names = dict.fromkeys(
         name for point in points.values() for name in point.values if name.startswith(PHASE)
@@ -108,7 +108,7 @@ def phases_of(points: Mapping[float, Point]) -> list[str]:
     return [name for name in names if any(share(point, name) > LITTLE for point in points.values())]
 
 
-def share(point: Point, phase: str) -> float:
+def share(point: SweepPoint, phase: str) -> float:
     """Return a phase's part of all phases of a point; of the whole step if functions contain others."""
     times = {name: median(values) for name, values in point.values.items() if name.startswith(PHASE)}
     whole = median(point.values[TIMED_NS]) if point.values.get(TIMED_NS) else sum(times.values())

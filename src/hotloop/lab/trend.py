@@ -19,7 +19,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import IN_TURNS, NOISE, Record
 from hotloop.core.record.comparison import field_words
 from hotloop.core.record.metadata import Ancestry
-from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import Say, resolve

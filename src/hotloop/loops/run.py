@@ -193,7 +193,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     )
     return Run(
         asked,
-        Keeper(name, folder, open_sinks(sinks, name), say or to_stderr),
+        RunReporter(name, folder, open_sinks(sinks, name), say or to_stderr),
     )
 
 
@@ -224,7 +224,7 @@ def command() -> dict[str, str]:
     return {"command": shlex.join(["python", *words])}
 
 
-class Keeper:
+class RunReporter:
     """Prints windows, passes them on to sinks, and writes what was found."""
 
     def __init__(self, name: str, folder: Path | None, sinks: Sequence[Sink], say: Say) -> None:

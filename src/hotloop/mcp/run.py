@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.files import VARIABLE
-from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, ExitReport, StandstillLimits, Supervisor
 
 # The command line, saying what it says over its lifeline.
 PROGRAM = ("-P", "-c", "from hotloop.cli.isolated import main; main()")
@@ -80,7 +80,7 @@ Keep = Callable[[str, ExitCode, str | None], Path]
 
 async def run(words: Sequence[str], moved: Moved, root: Path, keep: Keep) -> Done:
     """Run a command line confined to a folder; a cancellation interrupts it and keeps what it measured."""
-    hearing, limits = Hearing(), Limits(step_s=STEP_S, stop_s=STOP_S)
+    hearing, limits = Hearing(), StandstillLimits(step_s=STEP_S, stop_s=STOP_S)
     environment = {VARIABLE: str(root)}
     supervisor = Supervisor(" ".join(words[:2]), [*PROGRAM, *words], limits, hearing, environment)
 

@@ -106,7 +106,7 @@ class Counter(Worker):
         return kind(f"the program under valgrind ended; its last words: {error.last_words}")
 
 
-class Answers:
+class StretchServer:
     """The counted program's half of the pipes; what it prints itself goes elsewhere."""
 
     def __init__(self) -> None:

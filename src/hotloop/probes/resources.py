@@ -27,7 +27,7 @@ Read = Callable[[], tuple[tuple[float, int], ...]]  # Busy share and bytes in us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ResourceSample:
     """What was in use at one moment; times and I/O are counted from the process's beginning."""
 
     at_ns: int
@@ -47,8 +47,8 @@ class Sample:
 class Sampler:
     """Takes samples from a thread of its own for as long as it is entered."""
 
-    def __init__(self, read: Callable[[], Sample], every_s: float = EVERY_S) -> None:
-        self.samples: list[Sample] = []
+    def __init__(self, read: Callable[[], ResourceSample], every_s: float = EVERY_S) -> None:
+        self.samples: list[ResourceSample] = []
         self._read = read
         self._every_s = every_s
         self._over = threading.Event()
@@ -74,19 +74,19 @@ class Sampler:
                 self._every_s *= 2
 
 
-def reader(pid: int | None = None) -> Callable[[], Sample]:
+def reader(pid: int | None = None) -> Callable[[], ResourceSample]:
     """A function that takes one sample of a process, by default this one, its children and the machine."""
     import psutil
 
     here = psutil.Process(pid)
     psutil.cpu_percent(percpu=True)  # the first answer is about nothing
-    gpus, ready = gpu_reader(), Ready()
+    gpus, ready = gpu_reader(), RunQueue()
 
-    def read() -> Sample:
+    def read() -> ResourceSample:
         family = [here, *here.children(recursive=True)]
         told = [each for each in map(figures, family) if each]
         cpu, rss, read_bytes, written, threads = (sum(column) for column in zip(*told, strict=True))
-        return Sample(
+        return ResourceSample(
             at_ns=now_ns(),
             cpu_ns=round(cpu * 1e9),
             rss_bytes=int(rss),
@@ -102,7 +102,7 @@ def reader(pid: int | None = None) -> Callable[[], Sample]:
     return read
 
 
-class Ready:
+class RunQueue:
     """For how long threads waited for a core, those that have ended since the last look included."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ def look(scene: Scene) -> Finding:
     return describe(sampler.samples, plays * scene.calls * scene.env_steps)
 
 
-def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
+def describe(samples: Sequence[ResourceSample], env_steps: int) -> Finding:
     """What the samples come to; the facts that a record's resources name among them."""
     first, last = samples[0], samples[-1]
     wall_ns = last.at_ns - first.at_ns
@@ -184,13 +184,13 @@ def used(found: Finding) -> Resources:
     return Resources(**named | {"rss_over_time": points})
 
 
-def over_time(samples: Sequence[Sample]) -> list[list[int]]:
+def over_time(samples: Sequence[ResourceSample]) -> list[list[int]]:
     """Memory at moments that are about as far apart, few enough to keep."""
     every = -(-len(samples) // MOST_POINTS)
     return [[sample.at_ns - samples[0].at_ns, sample.rss_bytes] for sample in samples[::every]]
 
 
-def gpu_facts(samples: Sequence[Sample]) -> dict[str, Any] | None:
+def gpu_facts(samples: Sequence[ResourceSample]) -> dict[str, Any] | None:
     """Mean busy share and most memory of each GPU; None where there is none."""
     if not samples[0].gpus:
         return None

@@ -195,7 +195,7 @@ def is_above(each: stacks.Frame, lever: stacks.Frame | None, stack: Stack) -> bo
     return lever in frames and each in frames[: frames.index(lever)]
 
 
-def row_of(each: stacks.Function, whole: int, samples: int, worked: float | None) -> tuple[object, ...]:
+def row_of(each: stacks.FunctionTime, whole: int, samples: int, worked: float | None) -> tuple[object, ...]:
     """Return the row of one function."""
     own, total = each.own / whole, each.total / whole
     return each.place, own, share_interval(own, samples), total, share_interval(total, samples), worked

@@ -30,7 +30,7 @@ QUIET = "99"
 STEP = "ProfilerStep"  # What the names of the profiler's own marks begin with
 
 
-class Window:
+class TorchWindow:
     """A stretch of a loop under torch's profiler: `step` once a turn; the trace is written when it is over.
 
     A window that caught nothing is a SetupError, and leaves no file. A trace that would be larger than
@@ -210,7 +210,7 @@ def why_not() -> Obstacle | None:
 def look(scene: Scene) -> Finding:
     """Play the calls of a window one by one."""
     plays = [scene.draw(1) for _ in range(WAIT + WARMUP + ACTIVE)]
-    window = Window(scene.folder / "torch.json", record_shapes=True)
+    window = TorchWindow(scene.folder / "torch.json", record_shapes=True)
     try:
         for play in plays:
             play()
@@ -227,7 +227,7 @@ def look(scene: Scene) -> Finding:
     return found_by(window, ACTIVE)
 
 
-def found_by(window: Window, turns: int) -> Finding:
+def found_by(window: TorchWindow, turns: int) -> Finding:
     """Return the operators of a window that is over, with the name of its trace."""
     return Finding(
         probe="torch",

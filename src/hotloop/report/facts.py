@@ -5,9 +5,9 @@ from statistics import fmean, median
 
 from hotloop.core import registry
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
+from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Record, SpeedTarget
 from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Machine
-from hotloop.core.record.metadata import Code as CodeFacts
+from hotloop.core.record.metadata import CodeInfo as CodeFacts
 from hotloop.report.section import Heading, Lines, Sections, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
@@ -90,7 +90,7 @@ def cpu_line(record: Record) -> str:
     return f"{percent(share)} of one core{waited}"
 
 
-def goal_words(record: Record, goal: Goal, who: str) -> Span:
+def goal_words(record: Record, goal: SpeedTarget, who: str) -> Span:
     text = who + goal_line(record, goal)
     return Span(text) if goal.met else bad(text)
 
@@ -188,7 +188,7 @@ def play_words(record: Record) -> str:
     return f"{policy} play"
 
 
-def goal_line(record: Record, goal: Goal) -> str:
+def goal_line(record: Record, goal: SpeedTarget) -> str:
     """Say how far the speed is from what was asked for, and what this machine can be relied on for."""
     distance = record.metrics["env_steps_per_s"].median / goal.env_steps_per_s - 1
     floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"

@@ -16,7 +16,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.files import small_text
 from hotloop.core.record import RUNS_PER_S, Method, Metric, Record, new_record
 from hotloop.core.record.codec import ForeignError, parse
-from hotloop.core.record.metadata import Code, Described, Machine, PathRan, Project, Work, own_commit
+from hotloop.core.record.metadata import CodeInfo, Described, Machine, PathRan, ProjectCode, Work, own_commit
 from hotloop.stats.summary import with_metrics
 
 
@@ -251,13 +251,13 @@ def record_of(tool: str, result: ImportedResult) -> Record:
     """Return a record whose rounds are the repetitions; more runs per second are better."""
     seconds = [each for each in result.seconds if each > 0]
     name = f"{tool}:{result.name}"
-    project = Project(commit=result.commit, dirty=result.dirty, root=result.project or UNKNOWN)
+    project = ProjectCode(commit=result.commit, dirty=result.dirty, root=result.project or UNKNOWN)
     return with_metrics(
         new_record(
             "bench",
             now=result.when,
             name=" ".join([name, *map(str, result.keys.values())]),
-            code=Code(
+            code=CodeInfo(
                 version=tool,
                 commit=result.commit,
                 dirty=result.dirty,

@@ -19,7 +19,7 @@ from torch.nn.functional import mse_loss
 
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import allowed
@@ -384,7 +384,7 @@ class DQN:
     def learn(self, move: Move, sums: dict[str, list[float]]) -> None:
         """Learn from as many minibatches as are due, and append the terms of each."""
         gamma, double = self.settings.gamma, self.settings.algorithm == "double_dqn"
-        with lifeline.doing(Doing.OURS), span("learn"):
+        with lifeline.doing(Activity.OURS), span("learn"):
             for _ in range(self.settings.gradient_steps):
                 part = self.sample()
                 mark("sample")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.actions import actions_of, allowed
@@ -148,7 +148,7 @@ class PPO:
         self.opponents.begin(self.network)
         self.ranks.begin()
         rollout = self.collect(steps)
-        with lifeline.doing(Doing.OURS), span("learn"):
+        with lifeline.doing(Activity.OURS), span("learn"):
             samples = self.prepare(rollout)
             mark("advantages")
             terms = self.learner.learn(samples, phase.imitating)

@@ -4,7 +4,7 @@
         loss = forward()
         mark("forward")
 
-A GPU works behind its queue: a host clock charges its work to whoever waits for it. While a `Stream` is
+A GPU works behind its queue: a host clock charges its work to whoever waits for it. While a `DeviceStream` is
 watched, every beginning and end of a region is also an event on the stream, so that the time between two
 events belongs to the region whose work it was. The events are read after the window, not in it.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.spans.device import Blocking, Event, Stream
+from hotloop.core.spans.device import Blocking, DeviceStream, StreamEvent
 from hotloop.core.time_tree import ENVIRONMENT, How, TimeTree
 from hotloop.envs.batch import Batch
 
@@ -99,8 +99,8 @@ def is_cuda(device: str) -> bool:
     return device.startswith("cuda")
 
 
-def cuda_stream() -> Stream:
-    return Stream(event_maker(), cuda_waiter(), first=FIRST_EVENTS)
+def cuda_stream() -> DeviceStream:
+    return DeviceStream(event_maker(), cuda_waiter(), first=FIRST_EVENTS)
 
 
 class QuickEvent:
@@ -126,7 +126,7 @@ class QuickEvent:
         return float(self.event.elapsed_time(end.event))
 
 
-def event_maker() -> Callable[[], Event]:
+def event_maker() -> Callable[[], StreamEvent]:
     """Makes events on torch's present stream."""
     import torch
 

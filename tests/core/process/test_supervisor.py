@@ -13,8 +13,16 @@ from typing import Any
 import pytest
 
 from hotloop.core.process import guard, supervisor
-from hotloop.core.process.lifeline import Doing, where
-from hotloop.core.process.supervisor import ExitReport, Limits, Supervisor, Watchdog, ends, frames, has_step
+from hotloop.core.process.lifeline import Activity, where
+from hotloop.core.process.supervisor import (
+    ExitReport,
+    StandstillLimits,
+    Supervisor,
+    Watchdog,
+    ends,
+    frames,
+    has_step,
+)
 
 PREAMBLE = """
 import json, mmap, os, signal, subprocess, sys, time
@@ -41,7 +49,7 @@ class Listener:
 def watch(code: str, step_s: float = 60.0) -> tuple[ExitReport, Listener]:
     listener = Listener()
     words = ["-S", "-E", "-c", PREAMBLE + textwrap.dedent(code)]
-    return Supervisor("env.py:make", words, Limits(step_s=step_s), listener).run(), listener
+    return Supervisor("env.py:make", words, StandstillLimits(step_s=step_s), listener).run(), listener
 
 
 def is_alive(pid: int) -> bool:
@@ -118,7 +126,7 @@ def test_a_process_whose_supervisor_was_killed_ends() -> None:
         loud = Listener()
         loud.printed = lambda text: os.write(write, text.encode()) and None  # type: ignore[method-assign]
         words = ["-S", "-E", "-c", PREAMBLE + "print(os.getpid(), flush=True); time.sleep(600)"]
-        Supervisor("env.py:make", words, Limits(step_s=60), loud).run()
+        Supervisor("env.py:make", words, StandstillLimits(step_s=60), loud).run()
         os._exit(0)
     os.close(write)
     ending = select.poll()
@@ -154,31 +162,31 @@ def test_a_guard_whom_nobody_hears_ends_what_is_left_all_the_same() -> None:
 
 
 def test_what_comes_first_may_take_ten_times_as_long() -> None:
-    limits = Limits(step_s=60)
-    assert [limits.of(each, 0) for each in (Doing.MAKE, Doing.RESET, Doing.STEP)] == [600, 600, 600]
-    assert limits.of(Doing.STEP, 1) == 60
-    assert limits.of(Doing.CLOSE, 0) == 60
-    assert limits.of(Doing.OURS, 9) is None
+    limits = StandstillLimits(step_s=60)
+    assert [limits.of(each, 0) for each in (Activity.MAKE, Activity.RESET, Activity.STEP)] == [600, 600, 600]
+    assert limits.of(Activity.STEP, 1) == 60
+    assert limits.of(Activity.CLOSE, 0) == 60
+    assert limits.of(Activity.OURS, 9) is None
 
 
 def test_progress_is_what_tells_a_slow_one_from_a_hung_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
     monkeypatch.setattr("hotloop.core.process.supervisor.now_ns", lambda: clock[0])
-    dog = Watchdog(Limits(step_s=1))
+    dog = Watchdog(StandstillLimits(step_s=1))
     for step in range(1, 5):
         clock[0] += 900_000_000
-        assert dog.exceeded_s(Doing.STEP, step) is None
+        assert dog.exceeded_s(Activity.STEP, step) is None
     clock[0] += 1_100_000_000
-    assert dog.exceeded_s(Doing.STEP, 4) == 1
+    assert dog.exceeded_s(Activity.STEP, 4) == 1
     dog.note()
-    assert dog.exceeded_s(Doing.STEP, 4) is None
+    assert dog.exceeded_s(Activity.STEP, 4) is None
 
 
 def test_a_stack_becomes_a_few_words() -> None:
     stack = ["Fatal Python error: Aborted", "Thread 1:", '  File "/a/env.py", line 3 in step', "Thread 2:"]
     assert frames(stack) == " (env.py:3 in step)"
     assert frames([]) == ""
-    assert where(Doing.OURS, 3) == ""
+    assert where(Activity.OURS, 3) == ""
 
 
 def test_the_guard_needs_nothing_that_takes_long_to_load() -> None:
@@ -231,13 +239,13 @@ def test_a_stack_shows_whether_a_step_of_user_code_is_under_way() -> None:
 def test_a_look_is_due_once_per_limit_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
     monkeypatch.setattr("hotloop.core.process.supervisor.now_ns", lambda: clock[0])
-    dog = Watchdog(Limits(step_s=1))
+    dog = Watchdog(StandstillLimits(step_s=1))
     dues = []
     for tenths in (0, 9, 11, 15, 19, 21, 25):
         clock[0] = tenths * 100_000_000
-        dues.append(dog.is_look_due(Doing.OURS, 7))
+        dues.append(dog.is_look_due(Activity.OURS, 7))
     assert dues == [False, False, True, False, False, True, False]
     clock[0] += 1_500_000_000
-    assert not dog.is_look_due(Doing.RESET, 7), "something moved"
+    assert not dog.is_look_due(Activity.RESET, 7), "something moved"
     clock[0] += 1_500_000_000
-    assert not dog.is_look_due(Doing.RESET, 0), "nothing was stepped yet"
+    assert not dog.is_look_due(Activity.RESET, 0), "nothing was stepped yet"

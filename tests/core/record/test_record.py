@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import Goal, Method, Metric, Record, Resources, file_name, read, run_id, write
+from hotloop.core.record import Method, Metric, Record, Resources, SpeedTarget, file_name, read, run_id, write
 from hotloop.core.record.comparison import (
     ComparedSide,
     Comparison,
     Difference,
-    Part,
     PhaseRatio,
+    PlayedTape,
     Ratio,
     Validation,
 )
@@ -61,14 +61,14 @@ FULL = Record(
         timing_ratio=2.0,
         mode="ulp:2",
         against="grid/toy impl=reference",
-        parts=(Part(tape="random", num_envs=3, threads=1, steps=9, comparisons=540),),
+        parts=(PlayedTape(tape="random", num_envs=3, threads=1, steps=9, comparisons=540),),
         difference=Difference(
             step=3, field="rewards", index=(0, 1), a="1.0", b="0.0", agent="1", before="0.0"
         ),
         bundle="a.bundle",
     ),
     resources=Resources(rss_peak_bytes=1 << 30, rss_slope=0.5, cpu_share=1.0, gpu={"name": "x"}),
-    goal=Goal(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
+    goal=SpeedTarget(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
     instructions=Instructions(per_env_step=12.5, runs=((100, 5000), (200, 6250)), isa="x86-64-v3"),
     findings=(
         Finding(

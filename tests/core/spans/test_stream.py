@@ -9,7 +9,7 @@ from support.device import Device
 from hotloop.core import spans
 from hotloop.core.spans import device as streams
 from hotloop.core.spans import mark, span
-from hotloop.core.spans.device import Stream, Window
+from hotloop.core.spans.device import DeviceStream, StreamWindow
 from hotloop.core.time_tree import TimeTree
 
 
@@ -19,8 +19,8 @@ def device() -> Device:
 
 
 @pytest.fixture
-def stream(device: Device) -> Iterator[Stream]:
-    made = Stream(device.event, device.wait)
+def stream(device: Device) -> Iterator[DeviceStream]:
+    made = DeviceStream(device.event, device.wait)
     spans.watch(made)
     yield made
     spans.watch(None)
@@ -31,13 +31,13 @@ def ms(tops: tuple[TimeTree, ...]) -> dict[str, float]:
     return {row.path: row.total_ns / 1e6 for top in tops for row in top.walk()}
 
 
-def read(stream: Stream, device: Device, window: Window) -> dict[str, float]:
+def read(stream: DeviceStream, device: Device, window: StreamWindow) -> dict[str, float]:
     device.wait()
     return ms(stream.tree_of(window))
 
 
 def test_a_window_is_known_when_the_device_has_passed_it_and_nobody_waits(
-    stream: Stream, device: Device
+    stream: DeviceStream, device: Device
 ) -> None:
     with span("matmul"):
         device.launch(40)
@@ -50,7 +50,7 @@ def test_a_window_is_known_when_the_device_has_passed_it_and_nobody_waits(
     assert device.waits == 0
 
 
-def test_a_region_that_stays_open_goes_on_in_the_next_window(stream: Stream, device: Device) -> None:
+def test_a_region_that_stays_open_goes_on_in_the_next_window(stream: DeviceStream, device: Device) -> None:
     with span("update"):
         device.think(3)
         first = stream.turn()
@@ -63,7 +63,7 @@ def test_a_region_that_stays_open_goes_on_in_the_next_window(stream: Stream, dev
     assert (first.calls["update",], second.calls["update",]) == (1, 0)
 
 
-def test_a_window_has_all_time_of_its_stream(stream: Stream, device: Device) -> None:
+def test_a_window_has_all_time_of_its_stream(stream: DeviceStream, device: Device) -> None:
     device.think(2)
     with span("a"):
         device.launch(7)
@@ -73,7 +73,7 @@ def test_a_window_has_all_time_of_its_stream(stream: Stream, device: Device) -> 
     assert ended.wall_ns == 22e6
 
 
-def test_events_are_used_again(stream: Stream, device: Device) -> None:
+def test_events_are_used_again(stream: DeviceStream, device: Device) -> None:
     for _ in range(50):
         with span("a"):
             device.launch(1)
@@ -82,7 +82,7 @@ def test_events_are_used_again(stream: Stream, device: Device) -> None:
 
 
 def test_a_window_without_end_is_read_meanwhile(
-    stream: Stream, device: Device, monkeypatch: pytest.MonkeyPatch
+    stream: DeviceStream, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MOST_PIECES", 8)
     for _ in range(100):
@@ -93,7 +93,7 @@ def test_a_window_without_end_is_read_meanwhile(
     assert read(stream, device, stream.turn()) == {"a": 100, "a/b": 100}
 
 
-def test_what_was_left_open_inside_ends_with_what_is_around_it(stream: Stream, device: Device) -> None:
+def test_what_was_left_open_inside_ends_with_what_is_around_it(stream: DeviceStream, device: Device) -> None:
     with span("outer"):
         span("inner").__enter__()
         device.think(2)
@@ -103,7 +103,7 @@ def test_what_was_left_open_inside_ends_with_what_is_around_it(stream: Stream, d
     assert ms(stream.read()) == {"outer": 2, "outer/inner": 2, "after": 1}
 
 
-def test_a_chain_of_marks_begins_where_it_is_started(stream: Stream, device: Device) -> None:
+def test_a_chain_of_marks_begins_where_it_is_started(stream: DeviceStream, device: Device) -> None:
     marks = spans.Marks(["a"])
     spans.enable()
     with span("outer"):
@@ -114,7 +114,7 @@ def test_a_chain_of_marks_begins_where_it_is_started(stream: Stream, device: Dev
     assert ms(stream.read()) == {"outer": 7, "outer/a": 5}
 
 
-def test_other_threads_are_not_on_this_stream(stream: Stream, device: Device) -> None:
+def test_other_threads_are_not_on_this_stream(stream: DeviceStream, device: Device) -> None:
     def other() -> None:
         with span("other"):
             mark("more")

@@ -6,7 +6,7 @@ import pytest
 from support import faulty_targets
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.comparison import Difference, Facts
+from hotloop.core.record.comparison import BundleFacts, Difference
 from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
@@ -30,8 +30,8 @@ def found(reference: Target, candidate: Target, steps: int, resets: Resets = ())
     return bundle.bundle_of(shadowing, tape="random", reference=reference, candidate=candidate)
 
 
-def facts(reference: Target, candidate: Target) -> Facts:
-    return Facts(
+def facts(reference: Target, candidate: Target) -> BundleFacts:
+    return BundleFacts(
         version="",
         reference=reference,
         candidate=candidate,

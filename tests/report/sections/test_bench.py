@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import lines, text
 from support.records import BENCH, PROFILE, bench_with
 
-from hotloop.core.record import Goal
+from hotloop.core.record import SpeedTarget
 from hotloop.core.record.comparison import Validation
 from hotloop.report.kinds.bench import bench
 from hotloop.report.section import Sections, Span, Table
@@ -51,7 +51,7 @@ def test_a_bench_without_rounds_says_so() -> None:
 
 
 def test_a_speed_that_was_not_reached_is_bad_and_one_that_was_is_not() -> None:
-    short = Goal(env_steps_per_s=8.0e6, floor=3.9e6, enforced=True, met=False)
+    short = SpeedTarget(env_steps_per_s=8.0e6, floor=3.9e6, enforced=True, met=False)
     said = "8.00 M env-steps/s: the median is 50.0% below; floor 3.90 M"
     assert ("target", Span(said, "bad", strong=True)) in bench([replace(BENCH, goal=short)])[1].rows  # type: ignore[union-attr]
     met = replace(short, env_steps_per_s=2.0e6, met=True)

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import text
 from support.records import bench_with
 
-from hotloop.core.record import Goal, Record
+from hotloop.core.record import Record, SpeedTarget
 from hotloop.report.kinds.bench import ladder
 
 
@@ -36,6 +36,6 @@ def test_a_rung_without_rounds_says_so() -> None:
 
 
 def test_a_target_is_held_against_its_rung() -> None:
-    goal = Goal(env_steps_per_s=100_000.0, floor=49_000.0, enforced=True, met=False)
+    goal = SpeedTarget(env_steps_per_s=100_000.0, floor=49_000.0, enforced=True, met=False)
     shown = drawn(rung("trainer", 50_000, goal=goal))
     assert "trainer: 100 k env-steps/s: the median is 50.0% below; floor 49.0 k" in shown

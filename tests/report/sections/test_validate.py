@@ -5,14 +5,14 @@ from support.drawn import text
 from support.records import BENCH
 
 from hotloop.core.record import Record
-from hotloop.core.record.comparison import Difference, Facts, Part, Validation, field_words
+from hotloop.core.record.comparison import BundleFacts, Difference, PlayedTape, Validation, field_words
 from hotloop.core.target import Target
 from hotloop.report.kinds.validate import replay, validations
 
 WRONG = Difference(
     step=37, field="rewards", index=(0, 2), a="1.0", b="0.5", agent="2", before="0.25", after_reset=True
 )
-PART = Part(tape="random", num_envs=8, threads=1, steps=50, comparisons=1_224)
+PART = PlayedTape(tape="random", num_envs=8, threads=1, steps=50, comparisons=1_224)
 
 
 def validated(**more: Any) -> Record:
@@ -68,7 +68,7 @@ def test_a_run_that_was_broken_off_is_not_called_equal() -> None:
 
 def test_a_replay_says_whether_it_is_the_same_place() -> None:
     sides = {"reference": Target("a"), "candidate": Target("b", {"x": 1})}
-    facts = Facts(
+    facts = BundleFacts(
         version="1",
         tape="random",
         mode="bytes",

@@ -45,7 +45,7 @@ RECORDS_AT_FIRST, RECORD_SHARE = 30, 50
 PROGRESS_NS = 100_000_000
 
 
-class Doing(IntEnum):
+class Activity(IntEnum):
     """What a process is in the middle of."""
 
     STARTING = 0
@@ -67,7 +67,7 @@ def set_apart(descriptor: int) -> int:
 MakeRecord = Callable[[], "Record | None"]  # Makes a record of what there is so far; None if that is nothing
 
 
-class Line:
+class SupervisorLine:
     """Messages to the supervisor, each a line of JSON."""
 
     def __init__(self, descriptor: int, path: str, told: str) -> None:
@@ -149,7 +149,7 @@ pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
 
 _first_pulse = pulse[:]  # The pulse of the process that this one is a fork of, if it is one
 
-line: Line | None = None  # To the supervisor; None if there is none
+line: SupervisorLine | None = None  # To the supervisor; None if there is none
 
 endless = False  # Whether the supervisor never ends what stands still: this process sees to its own workers
 
@@ -160,15 +160,15 @@ folder: Path | None = None
 unclosed: list[str] = []
 
 
-def attach() -> Line:
+def attach() -> SupervisorLine:
     """Take up the line that the environment names; whatever this process starts has none by itself."""
     global line, folder  # noqa: PLW0603 - a process has one
     folder = Path.cwd()
     told = os.environ.pop(VARIABLE)
     supervisor, messages, beats = map(int, told.split(":"))
     use_page(mmap.mmap(beats, PAGE))
-    line = Line(messages, f"/proc/{supervisor}/fd/{messages}", told)
-    pulse[DOING] = Doing.OURS
+    line = SupervisorLine(messages, f"/proc/{supervisor}/fd/{messages}", told)
+    pulse[DOING] = Activity.OURS
     os.close(beats)
     os.close(messages)
     return line
@@ -274,7 +274,7 @@ def offer(make: MakeRecord) -> None:
 
 
 @contextmanager
-def doing(what: Doing, then: Doing | None = None) -> Iterator[None]:
+def doing(what: Activity, then: Activity | None = None) -> Iterator[None]:
     """Say what is done meanwhile, and after it what was said before, or `then`; where it raises, it stays."""
     before = pulse[DOING]
     pulse[DOING] = what
@@ -293,11 +293,13 @@ def at_step() -> str:
 
 
 def where(what: int, steps: int) -> str:
-    if what == Doing.STEP:
+    if what == Activity.STEP:
         return f"in step {steps + 1}"
-    if what == Doing.TURN:
+    if what == Activity.TURN:
         return f"in a turn after {steps:,} steps"
-    return f"in {Doing(what).name.lower()}" if what in (Doing.MAKE, Doing.RESET, Doing.CLOSE) else ""
+    return (
+        f"in {Activity(what).name.lower()}" if what in (Activity.MAKE, Activity.RESET, Activity.CLOSE) else ""
+    )
 
 
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
+from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Activity, where
 from hotloop.core.progress import defer_interrupt, hear_interrupt
 
 STEP_S = 60.0  # The usual limit of a step
@@ -50,7 +50,7 @@ OUT_OF_MEMORY = "the kernel does that where memory runs out, or somebody ended i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class StandstillLimits:
     """How long a process may stand still."""
 
     step_s: float
@@ -64,9 +64,9 @@ class Limits:
 
     def of(self, what: int, steps: int) -> float | None:
         """The limit of what is done now; None for work of our own."""
-        if what == Doing.OURS:
+        if what == Activity.OURS:
             return None
-        is_late = what == Doing.CLOSE or (what == Doing.STEP and steps > 0)
+        is_late = what == Activity.CLOSE or (what == Activity.STEP and steps > 0)
         return self.step_s if is_late else self.first_s
 
 
@@ -100,7 +100,7 @@ class ExitReport:
 class Watchdog:
     """Sees that nothing moves any more."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: StandstillLimits) -> None:
         self._limits = limits
         self._seen = (0, 0)
         self._since_ns = now_ns()
@@ -130,7 +130,7 @@ class Watchdog:
 
     def _idle_s(self, what: int, steps: int) -> float:
         """Return the seconds for which nothing has moved."""
-        now, seen = now_ns(), (what, 0 if what == Doing.OURS else steps)
+        now, seen = now_ns(), (what, 0 if what == Activity.OURS else steps)
         if seen != self._seen:
             self._seen, self._since_ns = seen, now
         return (now - self._since_ns) / 1e9
@@ -143,7 +143,7 @@ class Supervisor:
         self,
         name: str,
         command: Sequence[str],
-        limits: Limits,
+        limits: StandstillLimits,
         listener: Listener,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -244,7 +244,7 @@ class Supervisor:
             self._ask_stack(self._pid)
             self._ended.stack = self._ended.stack or py_spy(self._pid)
         elif self._dog.is_look_due(what, steps) and self._is_in_step(self._pid, what, steps):
-            limit_s, what = self._limits.step_s, Doing.STEP
+            limit_s, what = self._limits.step_s, Activity.STEP
         else:
             return False
         place = where(what, steps)

@@ -17,13 +17,13 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
-from hotloop.core.process.supervisor import POLL_S, STACK_S, STEP_S, Limits, frames
+from hotloop.core.process.supervisor import POLL_S, STACK_S, STEP_S, StandstillLimits, frames
 from hotloop.core.progress import defer_interrupt
 
 PATIENCE_S = 2.0  # How long a worker may take to end by itself
 
 # How long an answer may take without a supervisor: making a target, or a whole turn.
-ANSWER_S = Limits(step_s=STEP_S).first_s
+ANSWER_S = StandstillLimits(step_s=STEP_S).first_s
 
 STACK = "Current thread"  # How the stack begins that a worker writes when it is asked for it
 

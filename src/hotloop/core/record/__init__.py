@@ -15,7 +15,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.record.codec import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.comparison import Comparison, Statistical, Validation
 from hotloop.core.record.experiments import BudgetResult, Soak, Sweep, Tuning
-from hotloop.core.record.metadata import Code, Described, Instructions, Machine, PathRan, Work, own_commit
+from hotloop.core.record.metadata import CodeInfo, Described, Instructions, Machine, PathRan, Work, own_commit
 from hotloop.core.record.profile import Finding, Looks, Overhead, Pauses, Phase, RerunResult, Slow, Stage
 
 SCHEMA = 1
@@ -124,7 +124,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class SpeedTarget:
     """The speed that was asked for, and how far it is."""
 
     env_steps_per_s: Amount
@@ -145,7 +145,7 @@ class Record:
     partial: bool = False  # Interrupted before its last round
     target: Described
     machine: Machine
-    code: Code
+    code: CodeInfo
     method: Method
     work: Work
     path: PathRan
@@ -159,7 +159,7 @@ class Record:
     validation: Validation | None = None
     statistical: Statistical | None = None  # Of a validation by distributions
     resources: Resources | None = None
-    goal: Goal | None = None
+    goal: SpeedTarget | None = None
     held: BudgetResult | None = None  # The budget that it was measured for
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
@@ -231,7 +231,7 @@ def new_record(
     kind: str,
     *,
     now: datetime,
-    code: Code,
+    code: CodeInfo,
     target: Described,
     values: Mapping[str, Sequence[float]],
     name: str | None = None,

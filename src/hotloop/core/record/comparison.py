@@ -7,7 +7,7 @@ from math import log
 from typing import Literal
 
 from hotloop.core.record.codec import Amount, Count
-from hotloop.core.record.metadata import Code, Described, PathRan, Work
+from hotloop.core.record.metadata import CodeInfo, Described, PathRan, Work
 from hotloop.core.target import Target
 
 BYTES = "bytes"  # The strictest way to compare, and the usual one
@@ -64,7 +64,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PlayedTape:
     """One tape, played by the candidate in one way."""
 
     tape: str  # `random`, `adversarial`, or the player who made it
@@ -91,13 +91,13 @@ class Validation:
     # How many steps were replayed, if they are too few to call the sides equal; else None.
     too_few_steps: Count | None = None
     envs_not_compared: Count = 0  # Envs of the wider side that have no counterpart
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PlayedTape, ...] = ()
     difference: Difference | None = None
     bundle: str | None = None  # The file that `hotloop validate --replay` reproduces it from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class BundleFacts:
     """What a bundle says beside its actions and states."""
 
     format: int = BUNDLE_FORMAT
@@ -138,7 +138,7 @@ class ComparedSide:
     name: str  # The target and its keys, or a commit
     run_id: str | None  # Of the record it was read from; None where it was measured in the comparison itself
     target: Described
-    code: Code
+    code: CodeInfo
     work: Work
     path: PathRan
 

@@ -131,7 +131,7 @@ THREADS = "threads"  # The axis whose efficiency is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class SweepPoint:
     """One place on the axes."""
 
     at: dict[str, str]  # Axis to value, as typed
@@ -205,7 +205,7 @@ class Sweep:
 
     axes: dict[str, tuple[str, ...]]
     repeats: Count
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
     growths: tuple[Growth, ...] = ()
     crossings: tuple[Crossing, ...] = ()
     knees: tuple[Knee, ...] = ()

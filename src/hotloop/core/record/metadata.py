@@ -15,7 +15,7 @@ class Gpu(TypedDict):
     driver: str
 
 
-class Limits(TypedDict):
+class ContainerLimits(TypedDict):
     """What a container may use; None where nothing limits it."""
 
     cpus: Amount | None
@@ -32,7 +32,7 @@ class Machine(TypedDict):
     memory_bytes: NotRequired[Count]
     isa: NotRequired[list[str]]
     gpu: Gpu | None
-    limits: Limits
+    limits: ContainerLimits
     kernel: NotRequired[str]
     python: NotRequired[str]
     usable_cores: NotRequired[Count | None]
@@ -42,7 +42,7 @@ class Machine(TypedDict):
     clocksource: NotRequired[str | None]
 
 
-class Project(TypedDict):
+class ProjectCode(TypedDict):
     """The repository that somebody's target is in."""
 
     commit: str
@@ -60,7 +60,7 @@ class Ancestry(TypedDict):
     subject: str
 
 
-class Code(TypedDict):
+class CodeInfo(TypedDict):
     """The code that ran: Hotloop's, and the target's project where that is another."""
 
     version: str
@@ -68,11 +68,11 @@ class Code(TypedDict):
     dirty: bool
     compiler: str | None
     flags: str | None
-    project: NotRequired[Project]
+    project: NotRequired[ProjectCode]
     ancestry: NotRequired[Ancestry]  # Of the own commit, if it was measured as one of several
 
 
-def own_commit(code: Code) -> tuple[str, bool]:
+def own_commit(code: CodeInfo) -> tuple[str, bool]:
     """The commit that a number is of, the target's own before Hotloop's, and whether it was changed since."""
     of = code.get("project", code)
     return of["commit"], of["dirty"]

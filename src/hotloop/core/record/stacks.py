@@ -18,7 +18,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class FunctionTime:
     """What a function took, in whatever unit its stacks have."""
 
     frame: Frame  # At its hottest line
@@ -38,7 +38,7 @@ def identity(frame: Frame) -> Frame:
     return name, file, line if name.endswith(ANONYMOUS) else 0
 
 
-def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = None) -> list[Function]:
+def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = None) -> list[FunctionTime]:
     """Every function, that with most time of its own first; one that calls itself counts once.
 
     `cpu` is the part of each stack's time in which it worked.
@@ -54,7 +54,7 @@ def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = 
         for each, (_, _, line) in {identity(frame): frame for frame in stack}.items():
             lines.setdefault(each, defaultdict(float))[line] += weight
     told = [
-        Function(
+        FunctionTime(
             frame=(*each[:2], max(at, key=at.__getitem__)),
             own=own[each],
             total=sum(at.values()),

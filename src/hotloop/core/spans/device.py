@@ -117,7 +117,7 @@ Path = tuple[str, ...]  # Names of regions from the outermost inwards
 MOST_PIECES = 65_536
 
 
-class Event(Protocol):
+class StreamEvent(Protocol):
     """A point on a stream, as `torch.cuda.Event(enable_timing=True)` is."""
 
     def record(self) -> None:
@@ -149,10 +149,10 @@ class Blocking:
         self._wait()
 
 
-class Window:
+class StreamWindow:
     """The pieces of one window: `cuts` has one event more than there are owners."""
 
-    def __init__(self, first: Event, path: Path) -> None:
+    def __init__(self, first: StreamEvent, path: Path) -> None:
         self.cuts = [first]
         self.owners: list[Path] = []
         """Of the piece that ends at each cut but the first."""
@@ -180,7 +180,7 @@ class Window:
                 rows.append(TimeTree(path=name, calls=self.calls[path], total_ns=total_ns, children=children))
         return tuple(rows)
 
-    def add_up(self, pieces: int) -> list[Event]:
+    def add_up(self, pieces: int) -> list[StreamEvent]:
         """Read the first pieces, which the device has passed; their events are free for others."""
         for before, after, owner in zip(self.cuts[:pieces], self.cuts[1:], self.owners, strict=False):
             self._ns[owner] = self._ns.get(owner, 0) + round(before.elapsed_time(after) * 1e6)
@@ -189,7 +189,7 @@ class Window:
         return free
 
 
-class Stream:
+class DeviceStream:
     """The time of a device's stream, cut into pieces by events; each belongs to the region whose work it was.
 
     A GPU works behind its queue: a host clock charges its work to what waits for it. A stream is told of
@@ -197,7 +197,7 @@ class Stream:
     for no event: a window of them is read when the device has passed the last one.
     """
 
-    def __init__(self, event: Callable[[], Event], wait: Callable[[], None], *, first: int = 0) -> None:
+    def __init__(self, event: Callable[[], StreamEvent], wait: Callable[[], None], *, first: int = 0) -> None:
         """`first` events are made ahead: to make one takes longer than to use it again."""
         self._new, self._wait = event, wait
         self._thread = get_ident()
@@ -213,7 +213,7 @@ class Stream:
         """Of each open region, its own pieces since its last mark."""
         event = self._spare.pop() if self._spare else self._new()
         event.record()
-        self._window = Window(event, ())
+        self._window = StreamWindow(event, ())
 
     def open(self, name: str) -> None:
         if get_ident() == self._thread:
@@ -244,11 +244,11 @@ class Stream:
             self._cut()
             self._unmarked[-1] = []
 
-    def turn(self) -> Window:
+    def turn(self) -> StreamWindow:
         """End the window here and begin the next; open regions go on in it."""
         self._cut()
         ended = self._window
-        self._window = Window(ended.cuts[-1], self._path)
+        self._window = StreamWindow(ended.cuts[-1], self._path)
         self._unmarked = [[] for _ in self._unmarked]
         return ended
 
@@ -258,7 +258,7 @@ class Stream:
         self._wait()
         return self.tree_of(ended)
 
-    def tree_of(self, window: Window) -> tuple[TimeTree, ...]:
+    def tree_of(self, window: StreamWindow) -> tuple[TimeTree, ...]:
         """The tree of a window that the device has passed; windows are read in their order."""
         self._spare += window.add_up(len(window.owners))
         return window.tree()

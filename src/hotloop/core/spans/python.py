@@ -61,7 +61,7 @@ class Relay:
         self._then.start()
 
 
-class Log:
+class SpanLog:
     """Every span and mark that ended, one by one, up to as many as there is room for."""
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class Log:
         self.clear()
 
     def clear(self) -> None:
-        self.events: list[tuple[Node | int, int, int, int]] = []
+        self.events: list[tuple[SpanNode | int, int, int, int]] = []
         self.missed = self.lapped_ns = self.glanced_ns = self.put_off = 0
 
-    def add(self, node: "Node | int", begin_ns: int, end_ns: int, own: int) -> None:
+    def add(self, node: "SpanNode | int", begin_ns: int, end_ns: int, own: int) -> None:
         if len(self.events) < self.room:
             self.events.append((node, begin_ns, end_ns, own))
         else:
@@ -100,10 +100,10 @@ def times_put_off() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw if RUSAGE else 0
 
 
-LOG = Log()
+LOG = SpanLog()
 
 
-class Node:
+class SpanNode:
     """One path of a tree: a name below its parent."""
 
     __slots__ = ("calls", "children", "clocked", "cpu_ns", "name", "total_ns")
@@ -116,21 +116,21 @@ class Node:
         """Of the calls that were clocked."""
         self.clocked = 0
         """Calls that read the thread's clock where they began, and where they ended if they did."""
-        self.children: dict[str, Node] = {}
+        self.children: dict[str, SpanNode] = {}
 
-    def child(self, name: str) -> "Node":
+    def child(self, name: str) -> "SpanNode":
         found = self.children.get(name)
         if found is None:
-            found = self.children[name] = Node(name)
+            found = self.children[name] = SpanNode(name)
         return found
 
 
-class Frame:
+class OpenSpan:
     """One open span."""
 
     __slots__ = ("covered_at_mark_ns", "covered_ns", "marked_ns", "node", "start_cpu_ns", "start_ns")
 
-    def __init__(self, node: Node, start_ns: int, start_cpu_ns: int | None = None) -> None:
+    def __init__(self, node: SpanNode, start_ns: int, start_cpu_ns: int | None = None) -> None:
         self.node = node
         self.start_ns = start_ns
         self.start_cpu_ns = start_cpu_ns
@@ -142,18 +142,18 @@ class Frame:
         self.covered_at_mark_ns = 0
 
 
-class Tree:
+class ThreadTree:
     """What one thread has timed since spans were enabled; the first frame is the thread itself."""
 
     def __init__(self) -> None:
-        self.stack = [Frame(Node(""), 0)]
+        self.stack = [OpenSpan(SpanNode(""), 0)]
 
     def open(self, name: str, *, clocked: bool) -> None:
         node = self.stack[-1].node.child(name)
         node.calls += 1
         node.clocked += clocked
         begin_ns = now_ns()
-        self.stack.append(Frame(node, begin_ns, thread_ns() if clocked else None))
+        self.stack.append(OpenSpan(node, begin_ns, thread_ns() if clocked else None))
 
     def close(self, name: str, time_ns: int, cpu_ns: int | None) -> None:
         """Close the innermost open span of this name and whatever is still open inside it."""
@@ -190,7 +190,9 @@ class Tree:
         )
 
 
-def read_below(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
+def read_below(
+    node: SpanNode, still_open: dict[int, OpenSpan], time_ns: int, cpu_ns: int | None
+) -> tuple[Raw, ...]:
     """The children of a node that were reached, with the time of those still open."""
     found: list[Raw] = []
     for child in node.children.values():
@@ -223,21 +225,21 @@ class Forest:
         """
         self.lock = threading.RLock()
         self.local = threading.local()
-        self.trees: list[Tree] = []
-        self.stopper: Tree | None = None
+        self.trees: list[ThreadTree] = []
+        self.stopper: ThreadTree | None = None
         """The tree of the thread that stopped the clock."""
         self.stopped_cpu_ns: int | None = None
 
-    def own(self) -> Tree | None:
+    def own(self) -> ThreadTree | None:
         """The tree of the running thread; None where it has none yet."""
-        found: Tree | None = getattr(self.local, "tree", None)
+        found: ThreadTree | None = getattr(self.local, "tree", None)
         return found
 
-    def tree(self) -> Tree:
+    def tree(self) -> ThreadTree:
         """The tree of the running thread."""
         found = self.own()
         if found is None:
-            found = self.local.tree = Tree()
+            found = self.local.tree = ThreadTree()
             self.trees.append(found)
         return found
 
@@ -245,13 +247,13 @@ class Forest:
         """Now, or when the clock was stopped."""
         return now_ns() if self.running else self.stopped_ns
 
-    def cpu_ns(self, tree: Tree | None) -> int | None:
+    def cpu_ns(self, tree: ThreadTree | None) -> int | None:
         """What the clock of a tree's thread shows, or showed when it stopped; None to other threads."""
         if not self.running:
             return self.stopped_cpu_ns if tree is self.stopper else None
         return thread_ns() if self.clocked and tree is not None and tree is self.own() else None
 
-    def read(self, tree: Tree) -> tuple[Raw, ...]:
+    def read(self, tree: ThreadTree) -> tuple[Raw, ...]:
         used_ns = self.cpu_ns(tree)
         return tree.read(self.time_ns(), used_ns)
 
@@ -328,7 +330,7 @@ class Chain:
 
     __slots__ = ("covered_ns", "frame", "last_ns", "nodes")
 
-    def __init__(self, frame: Frame, names: Sequence[str]) -> None:
+    def __init__(self, frame: OpenSpan, names: Sequence[str]) -> None:
         self.frame = frame
         self.nodes = [frame.node.child(name) for name in names]
         self.covered_ns = frame.covered_ns
@@ -481,7 +483,9 @@ def take() -> tuple[list[Place], bytes, int]:
     return places, rows.tobytes(), missed
 
 
-def list_below(node: Node, thread: int, parent: int, places: list[Place], numbers: dict[int, int]) -> None:
+def list_below(
+    node: SpanNode, thread: int, parent: int, places: list[Place], numbers: dict[int, int]
+) -> None:
     """The nodes of a tree, parents before their children, numbered from 0."""
     for child in node.children.values():
         numbers[id(child)] = here = len(places)

@@ -247,7 +247,7 @@ def form_of(name: str, env: Any, gymnasium: Any) -> Form:
 
 def first_reset(name: str, env: Any) -> Any:
     """What it shows before there is a batch that would say that it is asked."""
-    with lifeline.doing(lifeline.Doing.RESET):
+    with lifeline.doing(lifeline.Activity.RESET):
         return ask(name, partial(env.reset, seed=0))
 
 

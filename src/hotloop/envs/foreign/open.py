@@ -21,7 +21,7 @@ from hotloop.core.files import confinement
 from hotloop.core.machine import install_line, need
 from hotloop.core.notices import Code, notice
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.core.record.metadata import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.target import Target
@@ -307,7 +307,7 @@ def puffer(name: str, order: OpenRequest) -> Any:
 def made(target: str, make: Callable[[], Any]) -> Any:
     """Return what the user's code makes; TheirError with its last words if it raises."""
     try:
-        with lifeline.doing(Doing.MAKE):
+        with lifeline.doing(Activity.MAKE):
             return make()
     except KeyboardInterrupt:
         raise

@@ -288,7 +288,7 @@ class FunctionSubject(ModelSubject):
         return self._calls
 
     def reset(self) -> None:
-        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
+        self._pulse[lifeline.DOING] = lifeline.Activity.STEP
         self._see(None)
         self._answers.begin(self._parts())
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.inside import (
@@ -125,7 +125,7 @@ class ForeignSubject(OneByOne, ABC):
     def _run_reset(self, begin: Callable[[], Any] | None = None) -> Any:
         """Return what a reset from the seed gives, or the given beginning; TheirError if it raises."""
         try:
-            with lifeline.doing(Doing.RESET, Doing.STEP):
+            with lifeline.doing(Activity.RESET, Activity.STEP):
                 return self._seeded_reset() if begin is None else begin()
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
@@ -352,7 +352,7 @@ def close_env(env: Any) -> None:
     close = attribute(env, "close")
     if not callable(close):
         return
-    with lifeline.doing(Doing.CLOSE):
+    with lifeline.doing(Activity.CLOSE):
         try:
             close()
         except KeyboardInterrupt:

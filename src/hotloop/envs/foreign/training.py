@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.core.settings import apply, hash_of
 from hotloop.core.target import Target
 from hotloop.core.world import Layout, World
@@ -284,7 +284,7 @@ class EnvsEngine:
                 seed = int(self._seeds.integers(2**31))
             self._resets += 1
             begun.append((env, seed))
-        with lifeline.doing(Doing.RESET, Doing.STEP):
+        with lifeline.doing(Activity.RESET, Activity.STEP):
             self._crew.begin(begun)
         self._check_numbers("observations", "after a reset")
 
@@ -366,7 +366,7 @@ class EnvsBatch(Batch):
         return list(drawn.astype(like.dtype).reshape(calls, *like.shape))
 
     def close(self) -> None:
-        with lifeline.doing(Doing.CLOSE):
+        with lifeline.doing(Activity.CLOSE):
             self.crew.close()
         super().close()
 

@@ -12,7 +12,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import Sources, code
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.metadata import Code, Instructions
+from hotloop.core.record.metadata import CodeInfo, Instructions
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, collect_rest
 from hotloop.envs.projects import Process, apart, is_apart, sources
@@ -37,7 +37,7 @@ class Contender(Protocol):
     def spec(self) -> Spec: ...
 
     @property
-    def code(self) -> Code: ...
+    def code(self) -> CodeInfo: ...
 
     @property
     def takes_seed(self) -> bool:
@@ -89,7 +89,7 @@ class TargetContender:
         return subject.spec
 
     @cached_property
-    def code(self) -> Code:
+    def code(self) -> CodeInfo:
         spec = self.spec
         build = asdict(spec.build) if spec.build else None
         return code(build, target=spec.name, sources=self.sources)

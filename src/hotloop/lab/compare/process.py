@@ -13,10 +13,10 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import UNKNOWN, Sources
 from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.core.process.worker import Worker
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record.metadata import Code, Described, Instructions
+from hotloop.core.record.metadata import CodeInfo, Described, Instructions
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.callables import lent
 from hotloop.envs.spec import Spec
@@ -90,7 +90,7 @@ class CommitContender:
         )
 
     @property
-    def code(self) -> Code:
+    def code(self) -> CodeInfo:
         build = self._facts["build"] or {}
         return {
             "version": self._facts["versions"].get("hotloop", "unknown"),
@@ -156,7 +156,7 @@ class ProcessSide:
             folder,
         )
         try:
-            self.facts: dict[str, Any] = self._answer(Doing.MAKE)
+            self.facts: dict[str, Any] = self._answer(Activity.MAKE)
         except BaseException:
             self.close()
             raise
@@ -197,7 +197,7 @@ class ProcessSide:
         self.worker.tell(command)
         return self._answer()
 
-    def _answer(self, doing: Doing = Doing.TURN) -> dict[str, Any]:
+    def _answer(self, doing: Activity = Activity.TURN) -> dict[str, Any]:
         with lifeline.doing(doing):
             return self.worker.answer()
 

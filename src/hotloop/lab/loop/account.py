@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from hotloop.core import spans
 from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.errors import InputError
-from hotloop.core.spans.device import Blocking, Stream, Window
+from hotloop.core.spans.device import Blocking, DeviceStream, StreamWindow
 from hotloop.core.spans.python import Boundary
 from hotloop.core.time_tree import How, TimeTree
 
@@ -88,8 +88,8 @@ class StreamAccount:
 
     how: How = "events"
 
-    def __init__(self, stream: Stream, wait: Callable[[], None]) -> None:
-        self.boundary: Stream = stream
+    def __init__(self, stream: DeviceStream, wait: Callable[[], None]) -> None:
+        self.boundary: DeviceStream = stream
         self.wait = wait
 
     def begin(self) -> None:
@@ -103,8 +103,8 @@ class StreamAccount:
 class OnStream:
     """A window of events."""
 
-    stream: Stream
-    window: Window
+    stream: DeviceStream
+    window: StreamWindow
 
     @property
     def ready(self) -> bool:

@@ -10,7 +10,7 @@ from hotloop.core.clock import utc_now
 from hotloop.core.machine import code, machine, project
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record import Method, Record, Resources, new_record
-from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
 from hotloop.core.record.profile import Finding, Overhead, Pauses, describe_times
 from hotloop.core.settings import hash_of
@@ -89,7 +89,7 @@ class RunResult:
     hosted: bool  # Whether its first windows were read by the host's clock though a GPU worked
     mark_ns: float
     thread_clock_ns: float  # What one reading of a thread's CPU clock takes
-    samples: Sequence[resources.Sample]
+    samples: Sequence[resources.ResourceSample]
     pauses: Pauses
     broken: str | None  # What ended the loop before its end
 
@@ -196,7 +196,7 @@ def overhead(mark_ns: float, thread_clock_ns: float, times: TimeTree | None) -> 
     return Overhead(ratio=1 + cost_ns / times.total_ns, ci95=None, mark_ns=mark_ns)
 
 
-def used(samples: Sequence[resources.Sample], pauses: Pauses | None) -> Resources:
+def used(samples: Sequence[resources.ResourceSample], pauses: Pauses | None) -> Resources:
     return replace(resources.used(resources.describe(samples, 0)), rss_mean_bytes=None, pauses=pauses)
 
 

@@ -41,7 +41,7 @@ from hotloop.lab.profile.calls import Timeline
 from hotloop.probes.resources import Sampler, reader
 
 if TYPE_CHECKING:
-    from hotloop.probes.torch import Window as TorchWindow
+    from hotloop.probes.torch import TorchWindow
 
 SAMPLE_S = 1.0  # Between two looks at memory, CPU and GPU; one takes milliseconds
 TRACED = 50_000  # Spans and marks that a trace holds: the first ones of the run
@@ -413,7 +413,7 @@ def open_window(asked: Asked) -> "TorchWindow | None":
     if asked.profiler is None or asked.trace_path is None:
         return None
     need("torch")
-    from hotloop.probes.torch import Window as TorchWindow
+    from hotloop.probes.torch import TorchWindow
 
     turns = {name: int(count) for name, count in asked.profiler.items()}
     return TorchWindow(asked.trace_path, **turns)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from hotloop.core.progress import Progress
 from hotloop.core.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import LOG_COUNTERS, LOST_STEPS, PathRan, Work
-from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.record.profile import Overhead
 from hotloop.envs.native import timing_ratio, without_times
 from hotloop.envs.spec import Spec

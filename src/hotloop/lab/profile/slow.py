@@ -18,7 +18,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.record.metadata import Code, own_commit
+from hotloop.core.record.metadata import CodeInfo, own_commit
 from hotloop.core.record.profile import WALL, Pauses, Repeated, RerunResult, Slow, SlowStep, Spread
 from hotloop.core.spans import span
 from hotloop.core.target import Target
@@ -582,7 +582,7 @@ def middle_of(attempt: Rerun) -> dict[str, int]:
     return attempt.phases[order[len(order) // 2]]
 
 
-def unlike(of: Record, machine: Any, code: Code) -> Iterator[str]:
+def unlike(of: Record, machine: Any, code: CodeInfo) -> Iterator[str]:
     """What a reader must know before comparing the two times."""
     if of.machine["fingerprint"] != machine["fingerprint"]:
         yield f"another machine: {of.machine['cpu']} then, {machine['cpu']} now"

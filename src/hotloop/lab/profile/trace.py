@@ -184,12 +184,12 @@ def watch_torch(play: Callable[[], None], tracer: Tracer) -> None:
 
     A window that caught nothing is said in the trace: the steps themselves are in it all the same.
     """
-    from hotloop.probes.torch import ACTIVE, WAIT, WARMUP, Window
+    from hotloop.probes.torch import ACTIVE, WAIT, WARMUP, TorchWindow
 
     zero_ns = epoch_ns()
     with tempfile.TemporaryDirectory(prefix="hotloop-") as folder:
         path = Path(folder) / "torch.json"
-        window = Window(path, most_bytes=MOST_BYTES)
+        window = TorchWindow(path, most_bytes=MOST_BYTES)
         try:
             for _ in range(WAIT + WARMUP + ACTIVE):
                 play()

@@ -16,7 +16,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, ENV_STEPS_PER_S, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
 from hotloop.core.record.experiments import OPEN_FILES, PRINTED, RSS_BYTES, RUNNING
-from hotloop.core.record.metadata import Code, Described, PathRan, Work
+from hotloop.core.record.metadata import CodeInfo, Described, PathRan, Work
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.settings import hash_of
 from hotloop.core.target import RUNG, RUNG_FILE
@@ -146,7 +146,7 @@ def describe_path(runs: int) -> PathRan:
     return PathRan(requested=PROGRAM, ran=ran, counters={"runs": runs, "exit_status": 0})
 
 
-def project_code(program: Program) -> Code:
+def project_code(program: Program) -> CodeInfo:
     """Return Hotloop's code, and the project of the first file that the program names, or of this folder."""
     ran, home = code(None), Path.cwd()
     for word in program.words:
@@ -362,7 +362,7 @@ def compare(
 
 
 def conclude_one(
-    programs: Mapping[str, Program], other: str, runs: Sequence[ProgramSamples], plan: Plan, ran: Code
+    programs: Mapping[str, Program], other: str, runs: Sequence[ProgramSamples], plan: Plan, ran: CodeInfo
 ) -> Comparison:
     """Return the comparison of one program with A."""
     full = [each for each in runs if each.count >= FEWEST]

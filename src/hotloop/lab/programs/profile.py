@@ -30,7 +30,7 @@ from hotloop.lab.programs.measure import ProgramRecorder
 from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
 from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler
-from hotloop.probes.resources import EVERY_S, Sample, describe, reader, used
+from hotloop.probes.resources import EVERY_S, ResourceSample, describe, reader, used
 from hotloop.probes.samples import FEWEST, OUTSIDE, Seen
 from hotloop.probes.threads import BUSY_SHARE
 
@@ -235,7 +235,7 @@ class ProcessSampler:
     """Takes samples of a program from its beginning until it is told to end, or the program has gone."""
 
     def __init__(self) -> None:
-        self.samples: list[Sample] = []
+        self.samples: list[ResourceSample] = []
         # Process and thread to its name and the CPU ns it had used when it was last seen
         self.threads: dict[tuple[int, int], tuple[str, int]] = {}
         self._over = threading.Event()
@@ -257,7 +257,7 @@ class ProcessSampler:
         if self._thread:
             self._thread.join()
 
-    def _run(self, pid: int, read: Callable[[], Sample]) -> None:
+    def _run(self, pid: int, read: Callable[[], ResourceSample]) -> None:
         import psutil
 
         number = 0

@@ -19,7 +19,7 @@ from hotloop.core.files import save
 from hotloop.core.machine import code, machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process.lifeline import anchored
-from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, file_name, read
 from hotloop.core.record.metadata import own_commit
@@ -148,7 +148,7 @@ class ProcessExecutor:
     def one(self, cell: Cell, place: Path, progress: Progress) -> CellResult:
         heard, result = ProgressListener(progress), place / "done.json"
         words = [*WORKER, cell.to_json(), str(result), str(self.folder)]
-        ended = Supervisor(cell.target.name, words, Limits(step_s=STEP_S), heard).run()
+        ended = Supervisor(cell.target.name, words, StandstillLimits(step_s=STEP_S), heard).run()
         if not result.exists():
             if ended.interrupted:
                 raise KeyboardInterrupt

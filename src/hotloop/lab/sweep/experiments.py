@@ -13,7 +13,7 @@ from hotloop.core import project
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown
 from hotloop.core.progress import Progress, silent
-from hotloop.core.project import Item, Suite
+from hotloop.core.project import Suite, SuiteItem
 from hotloop.core.record import (
     CONTEST,
     CPU_SHARE,
@@ -100,7 +100,7 @@ def compare(target: Target, progress: Progress = silent, *, against: str) -> Rec
     return comparing.compare(sides[0], sides[1], comparing.CompareSettings(), progress)
 
 
-def cell_of(item: Item, rounds: Rounds) -> Cell:
+def cell_of(item: SuiteItem, rounds: Rounds) -> Cell:
     """What is to be done, as another process can do it."""
     asked: dict[str, Any] = asdict(rounds) if item.do in ("bench", "instructions") else {}
     if item.against is not None:

@@ -28,9 +28,9 @@ from hotloop.core.record.experiments import (
     RUN_NS,
     STEP_NS,
     TIMED_NS,
-    Point,
     Refused,
     Sweep,
+    SweepPoint,
 )
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.settings import describe
@@ -283,7 +283,7 @@ def add_work(records: Sequence[Record]) -> Any:
     )
 
 
-def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[Point]:
+def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[SweepPoint]:
     """Return what the repeats found at a place; nothing if none could be measured."""
     here = [record for cell, record in records if cell.asked["at"] == place.at]
     if not here:
@@ -294,10 +294,10 @@ def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[Point
         for name in names
         if name not in (CPU_SHARE, "env_steps_per_s", "episodes_per_s")
     }
-    return [Point(at=place.at, values=values, env_steps=here[0].work.env_steps)]
+    return [SweepPoint(at=place.at, values=values, env_steps=here[0].work.env_steps)]
 
 
-def uncalled(target: Target, points: Sequence[Point]) -> list[Notice]:
+def uncalled(target: Target, points: Sequence[SweepPoint]) -> list[Notice]:
     """Return what to say of functions that were to be timed, and that no place called."""
     called = {name for point in points for name in point.values}
     names = (name.rpartition(":")[2] for name in target.time)

@@ -32,7 +32,7 @@ from hotloop.lab.measure.record import Recorder, both_validations, describe_meth
 from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.validate.shadow import Shadowed
-from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share
+from hotloop.probes.resources import ResourceSample, RunQueue, gpu_facts, ready_share
 from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class TrainingState:
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     begin_ready_ns: int | None = None
-    samples: Sequence[Sample] = ()  # What was in use from time to time, where a GPU learns
-    ready: Ready = field(default_factory=Ready)
+    samples: Sequence[ResourceSample] = ()  # What was in use from time to time, where a GPU learns
+    ready: RunQueue = field(default_factory=RunQueue)
     pauses: PauseClock = field(default_factory=PauseClock)
     updates: int = 0
     windows: list[Window] = field(default_factory=list)

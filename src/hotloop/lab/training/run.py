@@ -17,7 +17,7 @@ from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.lifeline import Activity
 from hotloop.core.progress import InterruptFlag
 from hotloop.core.record import Record
 from hotloop.core.spans import resident_bytes
@@ -222,7 +222,7 @@ class Session:
                 self.save_last(to_disk=False)  # it is the process that may end, not the machine
         self.is_profiled = self.is_profiled or (self.trace is not None and self.trace.is_on)
         self.updates.append(self.trainer.update())
-        with lifeline.doing(Doing.OURS):
+        with lifeline.doing(Activity.OURS):
             self.after_update(stop)
 
     def after_update(self, stop: InterruptFlag) -> None:
@@ -371,7 +371,7 @@ class Trace:
     """The window of a run; one turn is one update."""
 
     def __init__(self, asked: ProfilerSettings, path: Path) -> None:
-        from hotloop.probes.torch import Window as TorchWindow
+        from hotloop.probes.torch import TorchWindow
 
         self.path = path
         self._window = TorchWindow(

@@ -17,7 +17,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import AFTER, RETURNS, Validation
-from hotloop.core.record.metadata import Code, Instructions
+from hotloop.core.record.metadata import CodeInfo, Instructions
 from hotloop.core.target import ENV_ONLY, EVAL_EVERY, RUNGS, Target
 from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock
 from hotloop.envs.spec import Spec
@@ -141,7 +141,7 @@ class TrainContender:
         return spec_of(self.settings)
 
     @cached_property
-    def code(self) -> Code:
+    def code(self) -> CodeInfo:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     sources: Sources = MappingProxyType({})

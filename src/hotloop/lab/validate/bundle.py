@@ -19,7 +19,7 @@ from hotloop.core.machine import version
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.codec import ForeignError, from_plain
 from hotloop.core.record.codec import parse as read_json
-from hotloop.core.record.comparison import BUNDLE_FORMAT, Difference, Facts
+from hotloop.core.record.comparison import BUNDLE_FORMAT, BundleFacts, Difference
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions
@@ -34,7 +34,7 @@ SUFFIX = ".bundle"
 class Bundle:
     """A tape that two sides answer differently."""
 
-    facts: Facts
+    facts: BundleFacts
     actions: NDArray[Any]  # [steps, num_envs, ...], the last step the one that differs
     start: Saved | None = None  # The states the tape begins in; None where it begins with a reset
     last_good: Saved | None = None  # Both sides before the last step; None where they cannot be saved
@@ -101,7 +101,7 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
             f"and this is {version()} (format {BUNDLE_FORMAT}): replay it with that one, or validate again"
         )
     try:
-        facts = from_plain(Facts, plain)
+        facts = from_plain(BundleFacts, plain)
     except ForeignError as error:
         raise InputError(f"{path} is not a whole bundle of Hotloop: {error}; validate again") from None
     check_actions(arrays["actions"])
@@ -119,7 +119,7 @@ def bundle_of(
     """Return the bundle of a difference that was found; the targets of our own batches need not be given."""
     assert shadowing.difference is not None
     played = shadowing.played
-    facts = Facts(
+    facts = BundleFacts(
         version=version(),
         reference=reference or target_of(shadowing.reference),
         candidate=candidate or target_of(shadowing.candidate),
@@ -205,7 +205,7 @@ def resets_by_step(resets: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
     return begun
 
 
-def open_both(facts: Facts) -> Shadowing:
+def open_both(facts: BundleFacts) -> Shadowing:
     """Open the two sides of a bundle, one beside the other."""
     reference, candidate = open_aligned(facts.reference, facts.candidate)
     return Shadowing(reference, candidate, closeness=closeness_of(facts.mode), ignore=facts.ignore)

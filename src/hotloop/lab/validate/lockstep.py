@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record.comparison import Difference, Part
+from hotloop.core.record.comparison import Difference, PlayedTape
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.open import open_target
@@ -63,7 +63,7 @@ class Way:
 class CourseResult:
     """What a course showed."""
 
-    part: Part
+    part: PlayedTape
     difference: Difference | None = None
     bundle: Bundle | None = None
     unkept: str = ""  # Why there is no bundle of the difference
@@ -135,7 +135,7 @@ def course_result(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint6
     ignored = {name for name in shadowing.names if is_ignored(name, shadowing.ignore)}
     unseen = {name for side in sides if by_env for name in side.unseen()}
     return CourseResult(
-        part=Part(
+        part=PlayedTape(
             tape=tape,
             num_envs=spec.num_envs,
             threads=spec.threads,
@@ -189,7 +189,7 @@ def play_otherwise(
         at = first_apart(subject, first, left_out, envs, moved)
         steps = len(first.played.actions) if at is None else at[0]
         found = CourseResult(
-            part=Part(
+            part=PlayedTape(
                 tape=course.tape,
                 num_envs=spec.num_envs,
                 threads=spec.threads,

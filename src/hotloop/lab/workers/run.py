@@ -49,10 +49,10 @@ def count_target(text: str) -> None:
     from hotloop.lab.measure.policy import play_of
     from hotloop.lab.measure.sides import no_collection, play
     from hotloop.lab.measure.target import check_player, open_subject
-    from hotloop.probes.instructions import Answers
+    from hotloop.probes.instructions import StretchServer
 
     settings = json.loads(text)
-    answers = Answers()
+    answers = StretchServer()
     try:
         subject = open_subject(Target(**settings["target"]), profile=False)
         check_player(subject, settings["policy"])

@@ -6,8 +6,8 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import (
     STEPS,
     AdoptionChecklist,
+    BundleFacts,
     Difference,
-    Facts,
     Group,
     Statistical,
     Validation,
@@ -111,7 +111,7 @@ def parts(record: Record) -> Table:
     return table(columns, rows)
 
 
-def replay(bundle: Facts, record: Record, from_state: bool | None) -> Sections:
+def replay(bundle: BundleFacts, record: Record, from_state: bool | None) -> Sections:
     """Whether a bundle's difference came again; `from_state` says whether it did from the last good state."""
     checked, kept = validation_of(record), bundle.difference
     seen = checked.difference

@@ -11,11 +11,11 @@ from hotloop.core.world import (
     Drawer,
     EpisodeLength,
     Layout,
+    LoggedRun,
     Outcome,
     Part,
     Plan,
     PlayerTwin,
-    Run,
     RunLog,
     Twin,
     World,
@@ -287,7 +287,7 @@ def weighted() -> type[PlayerTwin]:
     return Weighted
 
 
-def run_log(parameters: Parameters, run: Run) -> RunLog | None:
+def run_log(parameters: Parameters, run: LoggedRun) -> RunLog | None:
     """What writes a run down, where that is asked for."""
     if not parameters.log:
         return None

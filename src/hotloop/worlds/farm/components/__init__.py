@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Plan, Run, RunLog, World
+from hotloop.core.world import LoggedRun, Plan, RunLog, World
 from hotloop.worlds.farm import COUNTERS, Parameters, layout, plan, run_log
 from hotloop.worlds.farm import world as farm
 from hotloop.worlds.farm.actions import SHARE_RANGE, Weighted, gather, move, near
@@ -143,7 +143,7 @@ class Written:
 class Temporary:
     """A log in a folder that is gone with it."""
 
-    def __init__(self, parameters: Parameters, run: Run) -> None:
+    def __init__(self, parameters: Parameters, run: LoggedRun) -> None:
         self._folder = TemporaryDirectory(prefix="hotloop-log-")
         log = run_log(replace(parameters, log=self._folder.name), run)
         assert log is not None
@@ -155,7 +155,7 @@ class Temporary:
         self._folder.cleanup()
 
 
-def kept(parameters: Parameters, run: Run) -> RunLog | None:
+def kept(parameters: Parameters, run: LoggedRun) -> RunLog | None:
     """Where it is asked for, else in a folder that is gone afterwards."""
     return run_log(parameters, run) if parameters.log != HERE else Temporary(parameters, run)
 

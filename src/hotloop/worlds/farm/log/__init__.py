@@ -23,7 +23,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.files import free_path
 from hotloop.core.record.metadata import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
-from hotloop.core.world import Run
+from hotloop.core.world import LoggedRun
 from hotloop.worlds.farm import TYPES, Parameters, ledger
 from hotloop.worlds.farm.ledger import NOT_ITS_TURN, Number
 from hotloop.worlds.farm.log.rows import (
@@ -303,7 +303,7 @@ class LogError(HotloopError):
 class FarmLog:
     """What `RunLog` says; the database is made when the first episode begins."""
 
-    def __init__(self, parameters: Parameters, run: Run) -> None:
+    def __init__(self, parameters: Parameters, run: LoggedRun) -> None:
         self._parameters, self._run = parameters, run
         path = Path(parameters.log).expanduser()
         if path.is_dir():  # each run has a database of its own there
