@@ -5,16 +5,16 @@ twice does the same work; only a call that takes long makes them ten times fewer
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import product
 from statistics import fmean, median
-from typing import Any, get_origin
+from typing import Any, TypeVar, get_origin
 
-from hotloop.core import registry
+from hotloop.core import registry, spans
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
@@ -23,6 +23,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, Record, run_id
 from hotloop.core.record.experiments import (
     CPU_NS,
+    ELSE,
     PHASE,
     RSS,
     RUN_NS,
@@ -35,14 +36,16 @@ from hotloop.core.record.experiments import (
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import timed
+from hotloop.envs.foreign.inside import ENV_STEP
+from hotloop.envs.foreign.phases import Function, find, home_of, watching
 from hotloop.envs.spec import BatchSettings
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.sweep import conclude
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
-from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import Actions, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
 from hotloop.lab.measure.resources import release_memory, resident_bytes
@@ -364,6 +367,50 @@ def cell_record(side: SubjectSide, recorder: Recorder, samples: Samples) -> Reco
         partial=samples.partial,
         validation=describe_validation(side.subject.counters),
     )
+
+
+R = TypeVar("R")
+
+
+class NamedParts:
+    """Times the functions that a target names, over a stretch of play."""
+
+    def __init__(self, target: Target) -> None:
+        home = home_of(target.name)
+        self.functions = tuple(find(name, home) for name in target.time)
+
+    def time(self, play: Callable[[], R]) -> tuple[R, dict[str, int], int]:
+        """Return what `play` returns, the ns in each function and outside of all, and the ns in whole steps.
+
+        A function that calls another has its time too, and none of its own twice.
+        """
+        if not self.functions:
+            return play(), {}, 0
+        with watching(self.functions):
+            spans.enable()
+            try:
+                returned = play()
+            finally:
+                spans.disable()
+        steps = [row for top in spans.tree() for row in top.walk() if is_step(row)]
+        parts = {each.name: sum(time_in(row, [each]) for row in steps) for each in self.functions}
+        whole_ns = sum(row.total_ns for row in steps)
+        named_ns = sum(time_in(row, self.functions) for row in steps)
+        return returned, {**parts, ELSE: max(whole_ns - named_ns, 0)}, whole_ns
+
+
+def is_step(row: TimeTree) -> bool:
+    """Return whether a row is the step of an env that is in no other one."""
+    *above, name = row.path.split("/")
+    return name == ENV_STEP and ENV_STEP not in above
+
+
+def time_in(row: TimeTree, functions: Iterable[Function]) -> int:
+    """Return the ns below a row that functions have; inside the first of them nothing is counted again."""
+    names = {name for each in functions for name in each.rows}
+    if row.path.rpartition("/")[2] in names:
+        return row.total_ns
+    return sum(time_in(child, functions) for child in row.children)
 
 
 def phases_of(target: Target, policy: str, steps: int | None, calls: int) -> dict[str, tuple[float, ...]]:
