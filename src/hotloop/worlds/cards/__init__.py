@@ -1,6 +1,7 @@
 """The cards world: two players, decks, a stack and combat; whole games a second."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from hotloop.core.settings import parameter
 from hotloop.core.world import (
@@ -62,7 +63,7 @@ class Parameters:
 
 def plan(parameters: Parameters) -> Plan:
     """What both implementations are built from."""
-    from hotloop.worlds.cards.table import CARDS, flat, read_deck
+    from hotloop.worlds.cards.table import CARDS, read_deck
 
     other = parameters.villain_deck
     return {
@@ -73,7 +74,7 @@ def plan(parameters: Parameters) -> Plan:
         "search_rollouts": parameters.search_rollouts,
         "villain": parameters.villain,
         "encode": int(parameters.encode),
-        "cards": flat(CARDS),
+        "cards": [number for card in CARDS for number in card.numbers],
         "deck": read_deck(parameters.deck),
         "villain_deck": read_deck(parameters.deck if other == "same" else other),
     }
@@ -120,28 +121,12 @@ def narrator(parameters: Parameters) -> Narrator:
     return Log(limits, (made["deck"], made["villain_deck"]))
 
 
-def simple() -> type[PlayerTwin]:
-    from hotloop.worlds.cards.players import Simple
+def player(kind: str) -> type[PlayerTwin]:
+    """Return a class of `players`, which is loaded when it is to play."""
+    from hotloop.worlds.cards import players
 
-    return Simple
-
-
-def passive() -> type[PlayerTwin]:
-    from hotloop.worlds.cards.players import Passive
-
-    return Passive
-
-
-def first() -> type[PlayerTwin]:
-    from hotloop.worlds.cards.players import First
-
-    return First
-
-
-def search() -> type[PlayerTwin]:
-    from hotloop.worlds.cards.players import Search
-
-    return Search
+    found: type[PlayerTwin] = getattr(players, kind)
+    return found
 
 
 world = World(
@@ -175,7 +160,7 @@ world = World(
         both_outside={"villain": "none"},
     ),
     narrator=narrator,
-    players={"simple": simple, "passive": passive, "first": first, "search": search},
+    players={kind.lower(): partial(player, kind) for kind in ("Simple", "Passive", "First", "Search")},
     looks_ahead=("search",),
     mechanics={
         "mirror": ("lands_played", "spells_cast", "attacks_made", "ended_by_life"),

@@ -103,13 +103,16 @@ def observation(s: State, seat: int, limits: Limits) -> NDArray[np.float32]:
         for place, copy in shown_cards(s, side, seat):
             parts[f"{whose}_cards"][place] = card(copy, mine=side == seat)
         shown = permanents(s, side)[: limits.permanents]
-        fill(parts[f"{whose}_permanents"], [permanent(copy, mine=side == seat) for copy in shown])
+        mine = float(side == seat)
+        states = [(mine, float(copy.tapped), copy.damage / 10, float(copy.sick), 1.0) for copy in shown]
+        fill(parts[f"{whose}_permanents"], states)
     fill(
         parts["actions"],
         [[*(float(option.kind == kind) for kind in range(KINDS)), 1.0] for option in s.options],
     )
     fill(parts["focus"], [[relative(o.subject, seat), relative(o.object, seat)] for o in s.options])
-    fill(parts["events"], [event_row(event, seat) for event in unseen(s, seat)])
+    fresh = min(s.event_count - s.seen[seat], EVENTS)  # since the seat chose last, as far as they were kept
+    fill(parts["events"], [event_row(event, seat) for event in s.events[len(s.events) - fresh :]])
     return row
 
 
@@ -163,21 +166,11 @@ def permanents(s: State, side: int) -> list[Copy]:
     return [s.cards[number] for number in sorted(s.sides[side].battlefield)]
 
 
-def permanent(copy: Copy, *, mine: bool) -> list[float]:
-    return [float(mine), float(copy.tapped), copy.damage / 10, float(copy.sick), 1.0]
-
-
 def relative(number: int, seat: int) -> int:
     """An object as a seat numbers it: its own cards, the opponent's, then itself and the other."""
     if number == NONE or seat == 0:
         return number
     return (number + DECK) % OBJECTS if number < OBJECTS else OBJECTS + 1 - (number - OBJECTS)
-
-
-def unseen(s: State, seat: int) -> list[list[int]]:
-    """The events since a seat chose last, as far as they were kept."""
-    fresh = min(s.event_count - s.seen[seat], EVENTS)
-    return s.events[len(s.events) - fresh :]
 
 
 def event_row(event: list[int], seat: int) -> list[float]:

@@ -15,7 +15,7 @@ from hotloop.worlds.cards.observe import SHOWN_EFFECTS, Limits, permanents, rela
 from hotloop.worlds.cards.state import DECK, NONE, OBJECTS, Copy, Ending, Kind, Option, State, Zone
 from hotloop.worlds.cards.table import HARM_DAMAGE, Effect, Keyword
 
-ME, OPPONENT = OBJECTS, OBJECTS + 1
+ME = OBJECTS
 DRAWS = 2  # The first of an episode's random numbers that its villain uses
 FEW_LIVES = 9  # From here on burning the opponent is worth a card
 KEYWORDS = tuple(map(int, Keyword))

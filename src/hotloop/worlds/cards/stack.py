@@ -65,10 +65,6 @@ def spend(mana: list[int], generic: int, coloured: Sequence[int]) -> None:
 # Putting things on the stack.
 
 
-def needs_target(s: State, card: int) -> bool:
-    return s.cards[card].row.effect in (Effect.HARM, Effect.COUNTER)
-
-
 def cast(s: State, card: int, target: int = NONE) -> None:
     """Pay for a card and put it on the stack."""
     seat, row = seat_of(card), s.cards[card].row
@@ -116,7 +112,8 @@ def resolve(s: State) -> None:
     """Take the top of the stack and do what it says, unless its target has gone."""
     entry = s.stack.pop()
     row = s.cards[entry.card].row
-    if is_gone(s, entry):
+    # A target that has moved is no longer what was chosen: a creature that left, or a spell that resolved.
+    if 0 <= entry.target < OBJECTS and s.cards[entry.target].moves != entry.target_moves:
         s.tell(Happened.COUNTERED, entry.seat, entry.card)
     else:
         s.tell(Happened.RESOLVE, entry.seat, entry.card)
@@ -129,11 +126,6 @@ def resolve(s: State) -> None:
     move(s, entry.card, Zone.BATTLEFIELD)
     if row.effect == Effect.RETURN:
         s.pending.append(entry.card)
-
-
-def is_gone(s: State, entry: Entry) -> bool:
-    """Whether a target is no longer what was chosen; a creature that left is, and a spell that resolved."""
-    return 0 <= entry.target < OBJECTS and s.cards[entry.target].moves != entry.target_moves
 
 
 def do(s: State, entry: Entry) -> None:

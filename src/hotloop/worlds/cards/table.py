@@ -1,6 +1,5 @@
 """The cards, each a row, and the decks made of them; native code is given both with the plan."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cache
@@ -146,7 +145,6 @@ CARDS = (
     creature("tidecaller", "2U", 2, 2, effect=Effect.RETURN),
 )
 NAMES = tuple(card.name for card in CARDS)
-LANDS = NAMES[:5]
 CREATURES = frozenset(kind for kind, card in enumerate(CARDS) if card.type == Type.CREATURE)
 
 DECKS = {
@@ -178,7 +176,3 @@ def read_copies(text: str) -> list[int]:
     if name not in NAMES:
         raise unknown("card", name, NAMES, f"the cards are {', '.join(NAMES)}")
     return [NAMES.index(name)] * min(int(count), DECK_MOST + 1)
-
-
-def flat(cards: Sequence[Card]) -> list[int]:
-    return [number for card in cards for number in card.numbers]

@@ -37,10 +37,6 @@ def may_attack(copy: Copy) -> bool:
     return copy.is_creature and not copy.tapped and rested and not copy.has(Keyword.DEFENDER)
 
 
-def can_block(blocker: Copy, attacker: Copy) -> bool:
-    return not attacker.has(Keyword.FLYING) or blocker.has(AIRBORNE)
-
-
 def ask_next(s: State) -> None:
     """Ask for the next creature that may attack or block, or end the declaration."""
     attacking = s.step == Step.ATTACKERS
@@ -209,16 +205,17 @@ def check(s: State) -> None:
         if any(side.life <= 0 or side.drew_nothing for side in s.sides):
             finish(s)
             return
-        dying = [card for seat in range(SEATS) for card, copy in s.creatures(seat) if is_dying(copy)]
+        dying = [
+            card
+            for seat in range(SEATS)
+            for card, copy in s.creatures(seat)
+            if copy.doomed or copy.damage >= copy.row.toughness
+        ]
         for card in dying:
             s.tell(Happened.DIE, card // DECK, card)
             move(s, card, Zone.GRAVEYARD)
         if not dying:
             return
-
-
-def is_dying(copy: Copy) -> bool:
-    return bool(copy.doomed) or copy.damage >= copy.row.toughness
 
 
 def finish(s: State) -> None:
@@ -294,7 +291,7 @@ def options(s: State) -> Iterator[Option]:
         yield Option(Kind.PASS, s.subject)
     elif s.wants == Wants.BLOCKER:
         for attacker in still_attacking(s):
-            if can_block(s.cards[s.subject], s.cards[attacker]):
+            if not s.cards[attacker].has(Keyword.FLYING) or s.cards[s.subject].has(AIRBORNE):
                 yield Option(Kind.BLOCK, s.subject, attacker)
         yield Option(Kind.PASS, s.subject)
     else:
@@ -346,19 +343,16 @@ def take_priority(s: State, option: Option) -> None:
         s.passes += 1
         s.holder = 1 - s.holder
         return
-    if option.kind == Kind.CAST and stack.needs_target(s, option.subject):
+    effect = s.cards[option.subject].row.effect
+    if option.kind == Kind.CAST and effect in (Effect.HARM, Effect.COUNTER):
         stack.ask_target(s, s.holder, Item.SPELL, option.subject)
         return
     if option.kind == Kind.LAND:
-        play_land(s, option.subject)
+        s.sides[s.holder].land_played = 1
+        move(s, option.subject, Zone.BATTLEFIELD)
+        s.tell(Happened.LAND, s.holder, option.subject)
     elif option.kind == Kind.CAST:
         stack.cast(s, option.subject)
     else:
         stack.activate(s, option.subject)
     s.passes, s.holder = 0, s.active
-
-
-def play_land(s: State, card: int) -> None:
-    s.sides[s.holder].land_played = 1
-    move(s, card, Zone.BATTLEFIELD)
-    s.tell(Happened.LAND, s.holder, card)

@@ -167,24 +167,18 @@ def settle(plan: Plan, state: State, slot: int, draws: Draws, breed: int) -> Non
 
 
 def places(plan: Plan, draws: Draws) -> Iterator[tuple[float, float]]:
-    """Where the nodes are."""
+    """Where the nodes are: anywhere, in a regular pattern row by row, or in clusters."""
+    columns = isqrt(max(plan["nodes"], 1) - 1) + 1
+    rows = ceil(plan["nodes"] / columns)
     for node in range(plan["nodes"]):
         across, down = (uniform(draws.word(LANE_NODES + 2 * node + axis)) for axis in range(2))
         if plan["placement"] == "random":
             yield f32(across * plan["width"]), f32(down * plan["height"])
         elif plan["placement"] == "grid":
-            yield lattice(plan, node)
+            x = f32(f32(node % columns + 0.5) * f32(plan["width"] / columns))
+            yield x, f32(f32(node // columns + 0.5) * f32(plan["height"] / rows))
         else:
             yield clustered(plan, draws, node, across, down)
-
-
-def lattice(plan: Plan, node: int) -> tuple[float, float]:
-    """A place of a regular pattern, row by row."""
-    columns = isqrt(plan["nodes"] - 1) + 1
-    rows = ceil(plan["nodes"] / columns)
-    x = f32(f32(node % columns + 0.5) * f32(plan["width"] / columns))
-    y = f32(f32(node // columns + 0.5) * f32(plan["height"] / rows))
-    return x, y
 
 
 def clustered(plan: Plan, draws: Draws, node: int, across: float, down: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The prospector world: one ship mines asteroids, survives hazards and pirates, and sells at a station."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, PlayerTwin, Twin, World
@@ -87,22 +88,12 @@ def twin() -> type[Twin]:
     return Prospector
 
 
-def greedy() -> type[PlayerTwin]:
-    from hotloop.worlds.prospector.players import Greedy
+def player(kind: str) -> type[PlayerTwin]:
+    """Return a class of `players`, which is loaded when it is to play."""
+    from hotloop.worlds.prospector import players
 
-    return Greedy
-
-
-def cautious() -> type[PlayerTwin]:
-    from hotloop.worlds.prospector.players import Cautious
-
-    return Cautious
-
-
-def timer() -> type[PlayerTwin]:
-    from hotloop.worlds.prospector.players import Timer
-
-    return Timer
+    found: type[PlayerTwin] = getattr(players, kind)
+    return found
 
 
 def narrator(parameters: Parameters) -> Narrator:
@@ -127,7 +118,7 @@ world = World(
         "profit": Outcome(info="net_profit", help="Credits earned, less what was spent."),
         "survival": Outcome(info="survival", help="1 unless the ship was destroyed or stranded."),
     },
-    players={"greedy": greedy, "cautious": cautious, "timer": timer},
+    players={kind.lower(): partial(player, kind) for kind in ("Greedy", "Cautious", "Timer")},
     mechanics={
         "default": ("travel", "mine", "fracture", "pirates", "sell"),
         "short": ("travel", "mine", "time_up"),

@@ -22,8 +22,16 @@ def export(log: Path, tables: Sequence[str] = (), folder: Path | None = None) ->
 
     The folder is the log's own where none is given. A file that is there is never overwritten.
     """
-    parquet, arrow = libraries()
-    chosen = [named(name) for name in tables] or list(TABLES)
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingError(f"Parquet needs pyarrow: {install_line('pyarrow')}") from None
+    by_name = {table.name: table for table in TABLES}
+    for name in tables:
+        if name not in by_name:
+            raise unknown("table", name, list(by_name), f"a log has {', '.join(by_name)}")
+    chosen = [by_name[name] for name in tables] or list(TABLES)
     place = log.parent if folder is None else folder
     files = [place / f"{table.name}.parquet" for table in chosen]
     if not place.is_dir():
@@ -33,25 +41,8 @@ def export(log: Path, tables: Sequence[str] = (), folder: Path | None = None) ->
             raise InputError(f"{file} exists and is never overwritten: give another folder")
     with closing(open_log(log)) as connection:
         for table, file in zip(chosen, files, strict=True):
-            write(connection, table, file, parquet, arrow)
+            write(connection, table, file, parquet, pa)
     return files
-
-
-def libraries() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingError(f"Parquet needs pyarrow: {install_line('pyarrow')}") from None
-    return parquet, pa
-
-
-def named(name: str) -> Table:
-    for table in TABLES:
-        if table.name == name:
-            return table
-    names = [table.name for table in TABLES]
-    raise unknown("table", name, names, f"a log has {', '.join(names)}")
 
 
 def write(connection: Any, table: Table, file: Path, parquet: Any, arrow: Any) -> None:

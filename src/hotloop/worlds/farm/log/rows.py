@@ -27,13 +27,6 @@ class Table:
     nothing: tuple[str, ...] = ()  # Columns whose -1 is written as NULL
     key: str = ""
 
-    @property
-    def creation(self) -> str:
-        columns = [f"{name} {kind}" for name, kind in self.columns.items()]
-        keys = [f"PRIMARY KEY ({self.key})"] if self.key else []
-        without = " WITHOUT ROWID" if "," in self.key else ""
-        return f"CREATE TABLE {self.name} ({', '.join([*columns, *keys])}){without}"
-
     def insertion(self, rows: int) -> str:
         """The statement that adds so many rows at once."""
         marks = ("NULLIF(?, -1)" if name in self.nothing else "?" for name in self.columns)
@@ -136,7 +129,10 @@ def create(connection: sqlite3.Connection, facts: Mapping[str, object]) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for table in TABLES:
-        connection.execute(table.creation)
+        columns = [f"{name} {kind}" for name, kind in table.columns.items()]
+        keys = [f"PRIMARY KEY ({table.key})"] if table.key else []
+        without = " WITHOUT ROWID" if "," in table.key else ""
+        connection.execute(f"CREATE TABLE {table.name} ({', '.join([*columns, *keys])}){without}")
     connection.execute(NAMED)
     words = {f"action.{k}": name for k, name in enumerate(NAMES)}
     words |= {f"result.{k}": name for k, name in enumerate(RESULTS)}
@@ -290,7 +286,7 @@ class Tabulator:
         nobody = np.full(len(found), -1)
         place = (found.real(Real.TURN_X), found.real(Real.TURN_Y))
         head = (simulation, found.number(Number.TURN_AGENT), self.names(breed), found.at[2])
-        return (*head, nobody, nobody + 1, step - 1, *place, *unknown_yet(found))
+        return (*head, nobody, nobody + 1, step - 1, *place, [None] * len(found), [None] * len(found))
 
     def born(self, steps: Stacked) -> Columns:
         """Who has a number that nobody had before."""
@@ -299,7 +295,7 @@ class Tabulator:
         head = (simulation, found.number(Number.NOW_AGENT), self.names(found.number(Number.NOW_BREED)))
         family = (found.number(Number.NOW_PARENT), found.number(Number.NOW_GENERATION))
         place = (found.real(Real.NOW_X), found.real(Real.NOW_Y))
-        return (*head, found.at[2], *family, step, *place, *unknown_yet(found))
+        return (*head, found.at[2], *family, step, *place, [None] * len(found), [None] * len(found))
 
     def names(self, breeds: NDArray[np.int32]) -> list[str]:
         return [self._types[breed] for breed in breeds.tolist()]
@@ -320,12 +316,6 @@ class Tabulator:
             where = at[:2]
             x, y = steps.nodes[(*at, 0)], steps.nodes[(*at, 1)]
             yield NODES, (steps.simulation[where], steps.step[where] - back, at[2], x, y, of[at])
-
-
-def unknown_yet(found: Picked) -> tuple[list[None], list[None]]:
-    """When and why somebody dies."""
-    nothing = [None] * len(found)
-    return nothing, nothing
 
 
 def actions(steps: Stacked, acted: NDArray[np.bool_]) -> Columns:
