@@ -17,7 +17,7 @@ failure; a table at the end has every measurement. pytest-benchmark's --benchmar
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -62,8 +62,7 @@ class NoiseWarning(UserWarning):
     """A measurement that was too noisy to say whether its limit is met."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchRow:
+class BenchRow(NamedTuple):
     """A measurement in the table at the end."""
 
     name: str
@@ -227,10 +226,7 @@ def pytest_terminal_summary(
     rows = config.stash.get(RESULTS, [])
     if not rows:
         return
-    cells = [
-        ("test", "median", "95% interval", "limit", ""),
-        *((row.name, row.value, row.around, row.limit, row.standing) for row in rows),
-    ]
+    cells = [("test", "median", "95% interval", "limit", ""), *rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     terminalreporter.write_sep("-", "hotloop_bench")
     for line in cells:

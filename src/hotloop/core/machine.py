@@ -151,10 +151,7 @@ def group_folders(root: Path, controller: str) -> Iterator[Path]:
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a file; none where it cannot be read."""
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
+    return (read_text(path) or "").splitlines()
 
 
 def gpu() -> "Gpu | None":

@@ -7,10 +7,10 @@ one ends it at once.
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from hotloop.core.process import lifeline
 
@@ -24,7 +24,7 @@ def silent(done: int, total: int) -> None:
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)  # Signals that interrupt a command as Ctrl-C does
 
-SIGNALS = (signal.SIGINT, *ENDINGS)
+SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, *ENDINGS)
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -32,7 +32,7 @@ OURS: list[Handler] = []  # Handlers of these signals that are set
 
 
 def not_in_children(handler: Handler) -> Handler:
-    """The handler, which forked processes are rid of: whoever ends his workers expects them to end."""
+    """The handler, which forked processes are rid of: a program that ends its workers expects them to end."""
     if handler not in OURS:
         OURS.append(handler)
     return handler
@@ -49,27 +49,21 @@ os.register_at_fork(after_in_child=forget)
 
 
 class InterruptFlag:
-    """Whether somebody asked to stop, while it is entered; only the main thread hears of it."""
+    """Whether the user asked to stop, while it is entered; only the main thread hears of it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._before: dict[int, Any] = {}
+        self._handling = ExitStack()
         self.asked = False
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            # A supervisor passes on Ctrl-C alone; the other signals there are the target's own.
-            signals = SIGNALS if lifeline.line is None else SIGNALS[:1]
-            heard = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
-            self._before = {each: signal.signal(each, not_in_children(self._hear)) for each in heard}
+        # A supervisor passes on Ctrl-C alone; the other signals there are the target's own.
+        signals = SIGNALS if lifeline.line is None else SIGNALS[:1]
+        self._handling.enter_context(handling(self._hear, signals))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each, before in self._before.items():
-            signal.signal(each, before)
-        if self._hear in OURS:
-            OURS.remove(self._hear)
-        self._before = {}
+        self._handling.close()
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
@@ -94,15 +88,15 @@ def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def handling(handler: Handler) -> Iterator[None]:
-    """Handle the signals that would interrupt the command now; an ignored one stays ignored."""
+def handling(handler: Handler, signals: Sequence[signal.Signals] | None = None) -> Iterator[None]:
+    """Handle signals, by default those that would interrupt the command now; an ignored one stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {each: signal.getsignal(each) for each in SIGNALS}
-    heard = [each for each in ENDINGS if before[each] in OURS]
-    if before[signal.SIGINT] is not signal.SIG_IGN:
-        heard.append(signal.SIGINT)
+    if signals is None:
+        signals = [signal.SIGINT, *(each for each in ENDINGS if before[each] in OURS)]
+    heard = [each for each in signals if before[each] is not signal.SIG_IGN]
     for each in heard:
         signal.signal(each, not_in_children(handler))
     try:

@@ -54,7 +54,9 @@ class Shadow:
         self._watched: dict[str, Any] = {}
         """Methods of the env as they were."""
         self._pending: Any = None
-        for name in ("reset", "seed", "step_async", "step_wait") if is_vec_env(env) else ("reset", "step"):
+        halves = ("reset", "seed", "step_async", "step_wait")  # what wraps an env of Stable-Baselines3 calls
+        is_vec_env = all(callable(attribute(env, name)) for name in halves[1:])
+        for name in halves if is_vec_env else ("reset", "step"):
             self._watch(name)
 
     @property
@@ -237,11 +239,6 @@ def timed(function: Callable[..., Any], given: tuple[Any, ...], more: Mapping[st
     begin = now_ns()
     answer = function(*given, **more)
     return answer, now_ns() - begin
-
-
-def is_vec_env(env: Any) -> bool:
-    """Whether whoever wraps it calls the two halves of its step, as with Stable-Baselines3."""
-    return all(callable(attribute(env, name)) for name in ("step_async", "step_wait", "seed"))
 
 
 def parts_of(env: Any, answer: Any, *, reset: bool) -> Shown:

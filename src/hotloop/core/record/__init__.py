@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.files import small_text, write_new
@@ -17,6 +17,8 @@ from hotloop.core.record.comparison import Comparison, Statistical, Validation
 from hotloop.core.record.experiments import BudgetResult, Soak, Sweep, Tuning
 from hotloop.core.record.metadata import CodeInfo, Described, Instructions, Machine, PathRan, Work, own_commit
 from hotloop.core.record.profile import Finding, Looks, Overhead, Pauses, Phase, RerunResult, Slow, Stage
+
+T = TypeVar("T")
 
 SCHEMA = 1
 
@@ -366,12 +368,17 @@ def accept(folder: Path, run_id: str, why: str) -> Path:
 
 def read_accepted(path: Path) -> Accepted:
     """Read what was accepted; InputError where the file says something else."""
+    return read_beside(path, Accepted, "accepted change")
+
+
+def read_beside(path: Path, kind: type[T], what: str) -> T:
+    """Read a file beside a record; InputError where it holds something else."""
     try:
-        return from_plain(Accepted, parse(small_text(path)))
+        return from_plain(kind, parse(small_text(path)))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (UnicodeDecodeError, ForeignError) as error:
-        raise InputError(f"{path}: no accepted change: {error}") from None
+        raise InputError(f"{path}: no {what}: {error}") from None
 
 
 FRAMES_SUFFIX = ".frames.json"  # What the name of the file ends in; the rest is the tape's
@@ -388,7 +395,7 @@ class Frame:
     step: Count
     picture: str | None = None
     text: str | None = None
-    note: str | None = None  # Why somebody would jump to it
+    note: str | None = None  # Why a viewer would jump to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,21 +413,12 @@ def write_frames(path: Path, frames: Frames) -> None:
 
 
 def read_frames(path: Path) -> Frames:
-    """Read frames; InputError where the file holds something else."""
-    try:
-        frames = from_plain(Frames, parse(small_text(path)))
-        check_frames(frames)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, ForeignError) as error:
-        raise InputError(f"{path}: no frames: {error}") from None
-    return frames
-
-
-def check_frames(frames: Frames) -> None:
-    """Refuse another format, and pictures that are none."""
+    """Read frames; InputError where the file holds something else, or pictures that are none."""
+    frames = read_beside(path, Frames, "frames")
+    no_frames = f"{path}: no frames: $."
     if frames.format != FORMAT:
-        raise ForeignError(f"$.format: expected {FORMAT!r}, got {frames.format!r:.40}")
+        raise InputError(f"{no_frames}format: expected {FORMAT!r}, got {frames.format!r:.40}")
     for index, frame in enumerate(frames.frames):
         if frame.picture is not None and not frame.picture.startswith(PICTURE):
-            raise ForeignError(f"$.frames[{index}].picture: expected a PNG, got {frame.picture!r:.40}")
+            raise InputError(f"{no_frames}frames[{index}].picture: expected a PNG, got {frame.picture!r:.40}")
+    return frames
