@@ -9,7 +9,7 @@ from hotloop.core import files
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.lab.sweep import cells
-from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, LocalExecutor, grid, shelf_of, sweep
+from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, LocalExecutor, shelf_of, sweep
 
 EXPERIMENT = f"{swept.__name__}:made_up"
 
@@ -118,16 +118,6 @@ def test_progress_of_a_cell_is_a_part_of_that_of_all() -> None:
     moved: list[tuple[int, int]] = []
     sweep([cell("1"), cell("2")], LocalExecutor(), progress=lambda done, total: moved.append((done, total)))
     assert moved == [(500, 2_000), (1_500, 2_000)]
-
-
-def test_a_grid_is_every_combination() -> None:
-    made = grid(Target("grid/toy", {"seed": "1"}), {"a": ["1", "2"], "b": ["x", "y"]})
-    assert [each.words for each in made] == [
-        "grid/toy seed=1 a=1 b=x",
-        "grid/toy seed=1 a=1 b=y",
-        "grid/toy seed=1 a=2 b=x",
-        "grid/toy seed=1 a=2 b=y",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hotloop.core.record.experiments import OPEN_FILES, RSS_BYTES, SLOWER, SLOWE
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.lab import soak as lab
-from hotloop.lab.soak import SoFar, Watch, soak
+from hotloop.lab.soak import SoakRun, SoakState, soak
 from hotloop.options.sweeps import SoakOptions
 
 
@@ -59,15 +59,15 @@ class Ageing:
         self.closed = True
 
 
-def watched(world: World, minutes: float, **planted: float) -> tuple[Soak, SoFar, list[Ageing]]:
+def watched(world: World, minutes: float, **planted: float) -> tuple[Soak, SoakState, list[Ageing]]:
     made = list[Ageing]()
 
     def make() -> Ageing:
         made.append(Ageing(world, **planted))
         return made[-1]
 
-    found = SoFar()
-    watch = Watch(
+    found = SoakState()
+    watch = SoakRun(
         make=make,
         options=SoakOptions(target="", minutes=minutes),
         read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
@@ -121,14 +121,14 @@ def test_a_leak_is_found_in_three_minutes(planted: dict[str, float], name: str) 
 
 
 def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
-    world, found = World(), SoFar()
+    world, found = World(), SoakState()
 
     def make() -> Ageing:
         world.rss += 1e6
         return Ageing(world)
 
     read = {"read": lambda: {RSS_BYTES: world.rss}, "clock": lambda: world.ns, "room": {}}
-    Watch(make=make, options=SoakOptions(target="", minutes=3), **read).run(Ageing(world), found)  # type: ignore[arg-type]
+    SoakRun(make=make, options=SoakOptions(target="", minutes=3), **read).run(Ageing(world), found)  # type: ignore[arg-type]
     [rising] = [each for each in found.soak().trends if each.by_new]
     assert rising.name == RSS_BYTES
     assert rising.growth > 1e7
@@ -139,8 +139,8 @@ def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
 def test_who_takes_half_of_what_there_is_is_stopped_and_its_leak_is_told(
     planted: dict[str, float], what: str
 ) -> None:
-    world, found = World(), SoFar()
-    watch = Watch(
+    world, found = World(), SoakState()
+    watch = SoakRun(
         make=lambda: Ageing(world),
         options=SoakOptions(target="", minutes=10),
         read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
@@ -162,8 +162,8 @@ def test_what_takes_long_to_make_serves_for_several_looks() -> None:
         made.append(Ageing(world))
         return made[-1]
 
-    found = SoFar()
-    watch = Watch(
+    found = SoakState()
+    watch = SoakRun(
         make=make, options=SoakOptions(target="", minutes=2), read=dict, clock=lambda: world.ns, room={}
     )
     watch.run(Ageing(world), found)
@@ -172,7 +172,7 @@ def test_what_takes_long_to_make_serves_for_several_looks() -> None:
 
 
 def test_rows_stay_bounded_and_are_of_the_whole_run_however_long_it_is() -> None:
-    so_far = SoFar()
+    so_far = SoakState()
     for k in range(10_000):
         so_far.note(float(k), {RSS_BYTES: 1.0})
     assert lab.MOST_LOOKS / 2 <= len(so_far.rows) <= lab.MOST_LOOKS

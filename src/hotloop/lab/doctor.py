@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -129,22 +129,18 @@ def steal(facts: Facts) -> Finding:
     return state, f"{share:.1%} of the time since boot went to other machines"
 
 
-def governor(facts: Facts) -> Finding:
-    found = facts["governor"]
-    return "ok" if found in GOVERNORS else "warn", found or "not visible, the host decides"
+def one_of(key: str, good: Collection[str | None], unknown: str) -> Callable[[Facts], Finding]:
+    """Return the check that a fact is one of some good values."""
+    return lambda facts: ("ok" if facts[key] in good else "warn", facts[key] or unknown)
 
 
-def clock_source(facts: Facts) -> Finding:
-    found = facts["clocksource"]
-    return "ok" if found in CLOCKS else "warn", found or "unknown on this system"
+def present(key: str, absent: str) -> Callable[[Facts], Finding]:
+    """Return the check that something is installed."""
+    return lambda facts: ("ok", facts[key]) if facts[key] else ("warn", absent)
 
 
 def timer(facts: Facts) -> Finding:
     return less_is_better(facts["timer_ns"], warn=200, bad=2000), f"{facts['timer_ns']:.0f} ns a reading"
-
-
-def compiler(facts: Facts) -> Finding:
-    return ("ok", facts["compiler"]) if facts["compiler"] else ("warn", "none found")
 
 
 def native_module(facts: Facts) -> Finding:
@@ -165,10 +161,6 @@ def cuda_module(facts: Facts) -> Finding:
     return "ok", f"{build['compiler']} for {build['isa']}, on {gpu['name']} ({gpu['memory'] / 1e9:.0f} GB)"
 
 
-def torch(facts: Facts) -> Finding:
-    return ("ok", facts["torch"]) if facts["torch"] else ("warn", "not installed")
-
-
 def gpu(facts: Facts) -> Finding:
     found = facts["gpu"]
     return "ok", f"{found['count']} x {found['name']}" if found else "none: everything runs on the CPU"
@@ -185,16 +177,22 @@ CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
     "cores": (cores, "give the measurement a core of its own"),
     "load": (load, "stop other work and wait a minute"),
     "steal": (steal, "measure on a machine of its own, or trust interleaved comparisons only"),
-    "governor": (governor, "sudo cpupower frequency-set -g performance"),
-    "clock source": (clock_source, "boot with clocksource=tsc where the machine allows it"),
+    "governor": (
+        one_of("governor", GOVERNORS, "not visible, the host decides"),
+        "sudo cpupower frequency-set -g performance",
+    ),
+    "clock source": (
+        one_of("clocksource", CLOCKS, "unknown on this system"),
+        "boot with clocksource=tsc where the machine allows it",
+    ),
     "timer": (timer, "use a machine whose clock is read without a system call"),
-    "compiler": (compiler, "install a C++20 compiler such as g++ 12"),
+    "compiler": (present("compiler", "none found"), "install a C++20 compiler such as g++ 12"),
     "native module": (native_module, "install hotloop again where there is a compiler"),
     "CUDA module": (
         cuda_module,
         "install hotloop again with -C cmake.define.HOTLOOP_CUDA=ON where there are nvcc and a GPU",
     ),
-    "torch": (torch, f"{install_line('torch')}; only training needs it"),
+    "torch": (present("torch", "not installed"), f"{install_line('torch')}; only training needs it"),
     "GPU": (gpu, ""),
     "py-spy": (py_spy, f"{install_line('py-spy')}; a container also needs --cap-add SYS_PTRACE"),
 }

@@ -59,8 +59,8 @@ FEWEST_TURNS = 5  # Pairs of turns of a look
 RUN_IN = 3  # Turns of a new instance before it is compared
 MAKING = 0.1  # Of the time, at most, that goes into making instances anew
 
-# Of the memory that was free and the files that could be opened at the beginning: who takes more is
-# stopped, while there is some left to say so with
+# Of the memory that was free and the files that could be opened at the beginning: a target that takes more
+# is stopped while there is some left to say so with
 MOST = 0.5
 
 WHOLE = "step"
@@ -69,7 +69,7 @@ OLD, NEW = "old", "new"
 
 ORDER = "in turns with an instance just made"
 
-Held = Callable[[], Mapping[str, float]]  # Reads what the process holds
+ResourceReader = Callable[[], Mapping[str, float]]  # Reads what the process holds
 
 
 def look_s(seconds: float | None) -> float:
@@ -78,8 +78,8 @@ def look_s(seconds: float | None) -> float:
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
-    """What was seen, one row a look."""
+class SoakState:
+    """What is known so far, one row per look."""
 
     # Seconds since the beginning, and the values then
     rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
@@ -92,17 +92,17 @@ class SoFar:
     partial: bool = True
 
     def note(self, at: float, values: Mapping[str, float]) -> None:
+        """Add a look; of a long run every second one is dropped."""
         if self.noted % self.every == 0:
             self.rows.append((at, dict(values)))
         self.noted += 1
         if len(self.rows) > MOST_LOOKS:
             self.rows, self.every = self.rows[::2], 2 * self.every
 
-    def curves(self) -> dict[str, list[tuple[float, float]]]:
-        names = dict.fromkeys(name for _, values in self.rows for name in values)
-        return {name: [(at, values[name]) for at, values in self.rows if name in values] for name in names}
-
     def soak(self) -> Soak:
+        """Return what a record says of it, judged by the curves of everything that was read."""
+        names = dict.fromkeys(name for _, values in self.rows for name in values)
+        curves = {name: [(at, values[name]) for at, values in self.rows if name in values] for name in names}
         found = Soak(
             seconds=self.seconds,
             env_steps=self.env_steps,
@@ -112,7 +112,7 @@ class SoFar:
             trends=(),
             ended=self.ended,
         )
-        return conclude_soak(found, self.curves())
+        return conclude_soak(found, curves)
 
 
 def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> Record:
@@ -136,7 +136,7 @@ def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> R
         side = make()
         assert isinstance(side, SubjectSide)
         spec, how = side.subject.spec, {"iterations": 0, "policy": side.script.policy, "order": ORDER}
-    recorder, found = Recorder(KIND, spec), SoFar()
+    recorder, found = Recorder(KIND, spec), SoakState()
 
     def so_far() -> Record:
         return recorder.record(
@@ -149,12 +149,14 @@ def soak(target: Target, options: SoakOptions, progress: Progress = silent) -> R
 
     kept = kept_so_far(lambda: so_far() if found.rows else None, progress)
     with closing(side):
-        Watch(make=make, options=options, progress=kept).run(side, found)
+        SoakRun(make=make, options=options, progress=kept).run(side, found)
         return judge(so_far())
 
 
-def holdings() -> Held:
-    """What this process holds, once garbage is collected and free memory given back."""
+def resource_reader() -> ResourceReader:
+    """Return what reads what this process holds, once garbage is collected and free memory given back."""
+    from hotloop.probes.resources import gpu_reader
+
     heap, gpus = resources.heap_reader(), gpu_reader()
 
     def read() -> Mapping[str, float]:
@@ -172,20 +174,14 @@ def holdings() -> Held:
     return read
 
 
-def gpu_reader() -> Callable[[], tuple[tuple[float, int], ...]]:
-    from hotloop.probes import resources
-
-    return resources.gpu_reader()
-
-
 TAKEN = {
     RSS_BYTES: "it took half of the memory that was free",
     OPEN_FILES: "it took half of the files that it could open",
 }
 
 
-def room() -> dict[str, float]:
-    """The memory that is free, and how many files more this process may open."""
+def available_resources() -> dict[str, float]:
+    """Return the memory that is free, in bytes, and how many more files this process may open."""
     import psutil
 
     free = float(psutil.virtual_memory().available)
@@ -216,22 +212,26 @@ class AgeingSide(Side):
 
 
 @dataclass(slots=True, kw_only=True)
-class Watch:
+class SoakRun:
     """The course of a soak."""
 
     make: Callable[[], Side]
     options: SoakOptions
     progress: Progress = silent
-    read: Held = field(default_factory=holdings)
+    read: ResourceReader = field(default_factory=resource_reader)
     clock: Callable[[], int] = now_ns
-    room: Mapping[str, float] = field(default_factory=room)  # What could be taken of each thing that is read
+    # What could be taken of each thing that is read
+    room: Mapping[str, float] = field(default_factory=available_resources)
     fresh: Side | None = None
     due: int = 0  # Looks until an instance is made anew
 
-    def run(self, side: Side, found: SoFar) -> None:
+    def run(self, side: Side, found: SoakState) -> None:
         """Look again and again until the time is over, the memory is, or Ctrl-C; a round is a look."""
         with until_interrupted(found):
-            begin, turn = self.clock(), self.turn_of(side)
+            begin = self.clock()
+            # env-steps of a turn: about a millisecond, or one call
+            one_ns = min(side.turn(side.grain, 0).ns for _ in range(3))
+            turn = side.grain * max(1, round(TURN_NS / max(one_ns, 1)))
             before = first = self.read()
             own = dict.fromkeys(first, 0.0)
 
@@ -248,8 +248,12 @@ class Watch:
                 found.seconds = (self.clock() - begin) / 1e9
                 found.env_steps = side.counters().get("env_steps", 0)
                 found.note(found.seconds, values)
-                self.moved(found)
-                found.ended = self.taken(first, values)
+                if self.options.steps is not None:
+                    self.progress(found.env_steps, self.options.steps)
+                else:
+                    ms = round(1_000 * (self.options.seconds or 0.0))
+                    self.progress(round(1_000 * found.seconds), ms)
+                found.ended = self.exceeded(first, values)
                 before = self.read()
 
             ageing = AgeingSide(side, round(AGEING * look_s(self.options.seconds) * 1e9), self.clock)
@@ -260,34 +264,24 @@ class Watch:
         if self.fresh is not None:
             self.fresh.close()
 
-    def taken(self, first: Mapping[str, float], values: Mapping[str, float]) -> str:
-        """What it has taken too much of; empty where there is enough of everything."""
+    def exceeded(self, first: Mapping[str, float], values: Mapping[str, float]) -> str:
+        """Return what it has taken too much of; empty if there is enough of everything."""
         for name, words in TAKEN.items():
             if values.get(name, 0.0) - first.get(name, 0.0) > MOST * self.room.get(name, inf):
                 return words
         return ""
 
-    def is_over(self, found: SoFar) -> bool:
+    def is_over(self, found: SoakState) -> bool:
+        """Return whether the time is over, or the steps are, or a resource is."""
         if found.ended:
             return True
         if self.options.steps is not None:
             return found.env_steps >= self.options.steps
         return found.seconds >= (self.options.seconds or 0.0)
 
-    def moved(self, found: SoFar) -> None:
-        if self.options.steps is not None:
-            self.progress(found.env_steps, self.options.steps)
-        else:
-            self.progress(round(1_000 * found.seconds), round(1_000 * (self.options.seconds or 0.0)))
-
-    def turn_of(self, side: Side) -> int:
-        """Env-steps of a turn: about a millisecond, or one call."""
-        one = min(side.turn(side.grain, 0).ns for _ in range(3))
-        return side.grain * max(1, round(TURN_NS / max(one, 1)))
-
-    def compare(self, side: Side, turn: int, found: SoFar) -> dict[str, float]:
+    def compare(self, side: Side, turn: int, found: SoakState) -> dict[str, float]:
         """Return the log of how many times as long the old one takes as a new one, also by phase."""
-        fresh = self.renewed(turn, found)
+        fresh = self.open_fresh(turn, found)
         plan = Plan(
             budget_ns=round(COMPARING * look_s(self.options.seconds) * 1e9),
             min_rounds=FEWEST_TURNS,
@@ -303,8 +297,8 @@ class Watch:
             self.fresh = None
         return ratios(list(zip(turns[OLD], turns[NEW], strict=True)))
 
-    def renewed(self, turn: int, found: SoFar) -> Side:
-        """An instance just made; one whose making takes long serves for several looks."""
+    def open_fresh(self, turn: int, found: SoakState) -> Side:
+        """Return an instance just made; one whose making takes long serves for several looks."""
         if self.fresh is not None and self.due > 0:
             self.due -= 1
             return self.fresh
@@ -319,7 +313,7 @@ class Watch:
 
 
 def ratios(pairs: list[tuple[Turn, Turn]]) -> dict[str, float]:
-    """The median over the pairs, of the whole and of each phase that both have."""
+    """Return the median over the pairs, of the whole and of each phase that both have."""
     whole = [log(old.ns_per_env_step / new.ns_per_env_step) for old, new in pairs]
     found = {SLOWER: median(whole)}
     for name in pairs[0][0].phases:

@@ -7,7 +7,7 @@ import pytest
 from support import leaky_target
 
 from hotloop.lab.measure.sides import Side
-from hotloop.lab.soak import SoFar, Watch
+from hotloop.lab.soak import SoakRun, SoakState
 
 Command = Callable[..., Any]
 
@@ -22,13 +22,13 @@ def test_a_short_soak_cannot_tell_and_leaves_its_curves(hotloop: Command) -> Non
 
 
 def test_what_leaks_is_exit_code_3(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaking(_: Watch, side: Side, found: SoFar) -> None:
+    def leaking(_: SoakRun, side: Side, found: SoakState) -> None:
         side.turn(side.grain)
         for k in range(60):
             found.note(float(k), {"rss_bytes": 1e8 + 1e6 * k, "slower": 0.01 * (k % 2)})
         found.seconds, found.partial = 60.0, False
 
-    monkeypatch.setattr(Watch, "run", leaking)
+    monkeypatch.setattr(SoakRun, "run", leaking)
     said = hotloop("soak", LEAKY, "--minutes", "1")
     assert said.code == 3
     assert "it does not stay as it was: resident memory +57.2 MiB a minute" in " ".join(said.out.split())

@@ -482,9 +482,9 @@ def soak(
 
     What it leaves behind is watched as a part of it for as long as it uses CPU.
     """
-    from hotloop.lab.soak import KIND, SoFar, look_s
+    from hotloop.lab.soak import KIND, SoakState, look_s
 
-    recorder, found = ProgramRecorder(KIND, program), SoFar()
+    recorder, found = ProgramRecorder(KIND, program), SoakState()
     answer: dict[str, Any] | None = None
     with Launcher(settle_s=options.seconds, end_s=SOAK_END_S) as launcher:
         printed = launcher.folder / "printed"

@@ -1,16 +1,15 @@
-"""Cells: a target under an experiment, as a value that whoever runs it turns into a record.
+"""Cells: a target under an experiment, as plain data that an executor turns into a record.
 
-A cell is plain data, so another process or another machine can run it: the experiment is the name of one of
-our functions, what it is told is JSON. An executor runs cells and gives each record back as soon as it is
-there; a shelf keeps them, and is asked before anything is run again.
+Another process or another machine can run a cell: the experiment is the name of one of our functions, its
+arguments are JSON. An executor yields each record as soon as it is there; a cache keeps them, so that nothing
+runs twice.
 """
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,9 +26,9 @@ from hotloop.core.settings import hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.stats.summary import with_metrics
 
-OURS = "hotloop.lab."  # Experiments are functions of this package: nobody's file says what else is called
+OURS = "hotloop.lab."  # Experiments are functions of this package: no file decides what else is called
 PARTS = 1_000  # Of a cell, as progress counts it
-FOLDER = Path("artifacts/sweeps")  # Where the shelves of sweeps are unless somebody says otherwise
+FOLDER = Path("artifacts/sweeps")  # Where the caches of sweeps are by default
 WORKER = ("-P", "-m", "hotloop.lab.workers.run", "cell")
 
 
@@ -76,7 +75,7 @@ class Cell:
 
 
 def function_of(name: str) -> Experiment:
-    """The function of the lab that an experiment's name means."""
+    """Return the function of the lab that an experiment's name means."""
     place, _, word = name.partition(":")
     if not place.startswith(OURS) or not word:
         raise InputError(f"{name} is no experiment: expected {OURS}module:function")
@@ -108,11 +107,11 @@ class LocalExecutor:
 
     def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         for index, cell in enumerate(cells):
-            yield done(cell, offset_progress(progress, index, len(cells)))
+            yield try_cell(cell, offset_progress(progress, index, len(cells)))
 
 
-def done(cell: Cell, progress: Progress = silent) -> CellResult:
-    """Run a cell; one that its target refuses is told, and is no reason to leave out the others."""
+def try_cell(cell: Cell, progress: Progress = silent) -> CellResult:
+    """Run a cell; if its target refuses it, the result says why, and the others go on."""
     try:
         return CellResult(cell=cell, record=cell.run(progress))
     except HotloopError as error:
@@ -123,7 +122,7 @@ def done(cell: Cell, progress: Progress = silent) -> CellResult:
 
 
 def offset_progress(progress: Progress, index: int, count: int) -> Progress:
-    """The progress of one cell as a part of that of all."""
+    """Return the progress of one cell as a part of that of all."""
 
     def moved(at: int, total: int) -> None:
         progress(index * PARTS + min(PARTS, PARTS * at // max(total, 1)), count * PARTS)
@@ -179,7 +178,7 @@ class ProgressListener:
 
 
 def died(cell: Cell, ended: ExitReport, last: str) -> CellResult:
-    """An item that did not live to say what became of it: somebody's code ended it, or a fault of ours."""
+    """Return the result of a cell whose process died: user code ended it, or a fault of ours."""
     why = ended.why or "it ended without a word"
     if cell.target.is_foreign:
         return refused(cell, why, ExitCode.USAGE)
@@ -187,6 +186,7 @@ def died(cell: Cell, ended: ExitReport, last: str) -> CellResult:
 
 
 def refused(cell: Cell, why: str, code: ExitCode) -> CellResult:
+    """Return the result of a cell that gave no record, with the reason in one line."""
     line = "".join(each if each.isprintable() else "?" for each in " ".join(why.split()))
     return CellResult(cell=cell, record=None, refused=line, code=code)
 
@@ -201,7 +201,7 @@ class CellCache:
         self._machines = machines or {machine()["fingerprint"]}
 
     def find(self, cell: Cell) -> Record | None:
-        """The record of a cell, as this machine and this code made it."""
+        """Return the record of a cell, as this machine and this code made it; None if there is none."""
         for path in sorted(self._place.glob(f"{cell.id}*.json"), reverse=True):
             try:
                 record = with_metrics(read(path))
@@ -227,9 +227,9 @@ class CellCache:
 def shelf_of(
     root: Path, kind: str, cells: Sequence[Cell], *, resume: bool, machines: Collection[str] | None = None
 ) -> CellCache:
-    """The shelf of a sweep: the latest one of the same cells where it is resumed, else a new one.
+    """Return the cache of a sweep: the latest one of the same cells if it is resumed, else a new one.
 
-    Records of the machines with these fingerprints count; where none are given, of this one's.
+    Records of the machines with these fingerprints count, by default of this one.
     """
     whole = hash_of(kind, {"cells": sorted(cell.id for cell in cells)})
     name = file_name(f"{kind}-{cells[0].target.name}-{whole}")
@@ -260,7 +260,7 @@ class Swept:
 
 
 def run_again(done: Sequence[CellResult]) -> tuple[Notice, ...]:
-    """What a record says of workers that were lost."""
+    """Return the notice of cells that ran again because their worker was lost."""
     again = sum(each.tries > 1 for each in done)
     return (notice(Code.RUN_AGAIN, cells=again),) if again else ()
 
@@ -304,8 +304,3 @@ def sweep(
     except KeyboardInterrupt:
         swept.interrupted = True
     return swept
-
-
-def grid(target: Target, axes: Mapping[str, Sequence[str]]) -> list[Target]:
-    """The target with every combination of the axes' values, the last axis changing fastest."""
-    return [target.with_keys(dict(zip(axes, values, strict=True))) for values in product(*axes.values())]

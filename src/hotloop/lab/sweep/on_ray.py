@@ -21,7 +21,7 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.machine import code, machine, need, state
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.lab.sweep.cells import PARTS, Cell, CellResult, ProcessExecutor, done
+from hotloop.lab.sweep.cells import PARTS, Cell, CellResult, ProcessExecutor, try_cell
 
 TRIES = 3  # Attempts per cell; a cell that keeps killing its worker is then refused
 DIGITS = 9  # Of a number of cores that are read: no machine has as many
@@ -67,7 +67,9 @@ def run_cell(text: str) -> str:
     """Run a cell on whichever machine this is, somebody's code watched over; what became of it, as JSON."""
     cell = Cell.from_json(text)
     found = (
-        next(iter(ProcessExecutor(Path.cwd()).run([cell], silent))) if cell.target.is_foreign else done(cell)
+        next(iter(ProcessExecutor(Path.cwd()).run([cell], silent)))
+        if cell.target.is_foreign
+        else try_cell(cell)
     )
     record = found.record.to_json() if found.record is not None else None
     return json.dumps({"record": record, "refused": found.refused, "code": int(found.code)})

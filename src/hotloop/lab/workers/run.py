@@ -27,12 +27,12 @@ def run_cell(cell: str, result: str, folder: str) -> None:
 
     from hotloop.core.files import write_new
     from hotloop.core.process import lifeline
-    from hotloop.lab.sweep.cells import Cell, done
+    from hotloop.lab.sweep.cells import Cell, try_cell
 
     path = Path(result)
     os.chdir(folder)
     line = lifeline.attach()
-    found = done(Cell.from_json(cell), partial(line.move, ""))
+    found = try_cell(Cell.from_json(cell), partial(line.move, ""))
     if found.record is not None:
         write_new(path.with_name("record.json"), found.record.to_json())
     write_new(path, json.dumps({"refused": found.refused, "code": int(found.code)}))
