@@ -27,7 +27,7 @@ from hotloop.envs.foreign.inside import (
     raised,
 )
 from hotloop.envs.foreign.single import check_given, five
-from hotloop.envs.foreign.subject import close_env, first_of, reward_of, second_of, seeded
+from hotloop.envs.foreign.subject import close_env, reward_of, seeded, split_reset
 from hotloop.envs.foreign.vector import SAME_STEP, autoreset_of, single_space
 
 SEEN = (
@@ -404,12 +404,12 @@ def form_of_batch(name: str, env: Any) -> Form:
         raise InputError(f"{name} is a {type(env).__name__} without the spaces of one env: give it both")
     form = form_from(name, observed, acted)
     given = first_reset(name, env) if not is_vec_env(env) else ask(name, env.reset)
-    seen = first_of(given)
+    seen, infos = split_reset(given)
     if isinstance(seen, (Mapping, tuple)) or len(seen) != env.num_envs:
         raise InputError(
             f"{name}: expected observations as one array with a row for each of {env.num_envs} envs"
         )
-    if mask_in(second_of(given), seen) is not None:
+    if mask_in(infos, seen) is not None:
         raise InputError(f"{name} says which actions are legal: train on single envs with masks instead")
     return form
 
@@ -440,7 +440,7 @@ class Whole:
             given = ask(self.form.name, self.env.reset)
         else:
             given = ask(self.form.name, partial(seeded, self.env.reset, seed))
-        self._show("observations", first_of(given))
+        self._show("observations", split_reset(given)[0])
 
     def step(self) -> None:
         arrays = self.arrays

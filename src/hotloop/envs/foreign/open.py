@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,18 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import NUMBERS, numbered
-from hotloop.envs.foreign.inside import BROKEN, WAITS, attribute, awaitable_error, has, is_a, plain, unwrapped
-from hotloop.envs.foreign.single import Call, FunctionSubject, ModelSubject, SeveralSubject, SingleSubject
+from hotloop.envs.foreign.inside import (
+    BROKEN,
+    WAITS,
+    attribute,
+    awaitable_error,
+    awaited,
+    has,
+    is_a,
+    plain,
+    unwrapped,
+)
+from hotloop.envs.foreign.single import FunctionSubject, ModelSubject, SeveralSubject, SingleSubject
 from hotloop.envs.foreign.subject import ForeignSubject, OneEnvSubject
 from hotloop.envs.foreign.vector import RowsSubject, SeededSubject, TensorSubject, VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
@@ -79,14 +89,14 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
     }
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
-        order = later(ordered(target, own=()), seeds_before)
+        order = ordered(target, own=(), seeds_before=seeds_before)
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
         made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
         with profiling(on=timed):
             return subject_of(makers[prefix](name, made_with), order, timed=timed)
     own = callables.parameters_of(callables.find(target.name))
-    order = later(ordered(target, own=own), seeds_before)
+    order = ordered(target, own=own, seeds_before=seeds_before)
     with profiling(on=timed):
         make = callables.maker(target.name, order.arguments)
         order = replace(order, again=lambda: make(NUMBERS.take()))
@@ -95,14 +105,13 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
         is_env = isinstance(env, (Batch, Several, type)) or is_a(env, "pyspiel", "Game")
         if is_env or callable(attribute(env, "step")) or order.num_envs or order.vector:
             return subject_of(env, order, timed=timed)
-        return function(env, order, timed=timed)
-
-
-def function(returned: Any, order: OpenRequest, *, timed: bool) -> Subject:
-    """A function that returned no env, and is measured itself; that call was its warm-up."""
-    refuse_async(returned, order.target.name)
-    spec = spec_of(order, "function", num_envs=1, agents=1, notices=(notice(Code.FUNCTION),))
-    return FunctionSubject(Call(callables.bound(order.target.name, order.arguments)), spec, timed=timed)
+        # a function that returned no env is measured itself; that call was its warm-up
+        refuse_async(env, target.name)
+        spec = spec_of(order, "function", num_envs=1, agents=1, notices=(notice(Code.FUNCTION),))
+        call = awaited(
+            callables.bound(target.name, order.arguments)
+        )
+        return FunctionSubject(SimpleNamespace(step=call), spec, timed=timed)
 
 
 @contextmanager
@@ -120,7 +129,7 @@ def profiling(*, on: bool) -> Iterator[None]:
             os.environ[PROFILING] = kept
 
 
-def ordered(target: Target, own: tuple[str, ...]) -> OpenRequest:
+def ordered(target: Target, own: tuple[str, ...], seeds_before: int = 0) -> OpenRequest:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
     words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
@@ -136,12 +145,8 @@ def ordered(target: Target, own: tuple[str, ...]) -> OpenRequest:
         raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
     arguments = {key: value for key, value in words.items() if key not in ours}
     looks = callables.find(target.phases) if target.phases else None
-    return OpenRequest(target=target, arguments=arguments, looks=looks, **ours)
-
-
-def later(order: OpenRequest, seeds: int) -> OpenRequest:
-    """The same with a later seed."""
-    return replace(order, seed=order.seed + seeds) if seeds else order
+    request = OpenRequest(target=target, arguments=arguments, looks=looks, **ours)
+    return replace(request, seed=request.seed + seeds_before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from hotloop.envs.foreign.inside import (
     Sample,
     attribute,
     awaitable_error,
-    awaited,
     discrete,
     has,
     mask_in,
@@ -32,10 +31,9 @@ from hotloop.envs.foreign.subject import (
     NAMES,
     ForeignSubject,
     OneEnvSubject,
-    first_of,
     place_of,
     reward_of,
-    second_of,
+    split_reset,
     to_plain,
 )
 from hotloop.envs.spec import Spec
@@ -62,7 +60,8 @@ class SingleSubject(OneEnvSubject):
     def reset(self) -> None:
         given = self._run_reset()
         self._begun, self.resets = None, self.resets + 1
-        self._given = (first_of(given), 0.0, False, False, second_of(given))
+        seen, info = split_reset(given)
+        self.last = (seen, 0.0, False, False, info)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
@@ -77,25 +76,24 @@ class SingleSubject(OneEnvSubject):
                 given = step(self._pick(chosen) if type(chosen) is Pick else chosen)
                 if type(given) is not tuple or len(given) != 5:
                     given = five(given)
-                self._given = given
+                self.last = given
                 self._calls = steps = steps + 1
                 ended = np.logical_or(given[2], given[3]).all() if many else given[2] or given[3]
                 if ended:
-                    begun = self._reset()
-                    self._seen, self._begun = first_of(begun), second_of(begun)
+                    self._seen, self._begun = split_reset(self._reset())
                     self.resets += 1
                 elif self._begun is not None:
                     self._begun = None
             pulse[STEPS] = steps  # a fork of this process that came back fails here at the latest
         except BROKEN as error:
             lifeline.end_copy(pulse)
-            check_given(self._given, self.env)
-            raise raised(self.spec.name, error, masked=self._is_masked) from error
+            check_given(self.last, self.env)
+            raise raised(self.spec.name, error, masked=self._mask() is not None) from error
 
     @property
     def observation(self) -> Any:
         """What the last step showed, or the reset that it ended with."""
-        return self._given[0] if self._begun is None else self._seen
+        return self.last[0] if self._begun is None else self._seen
 
     @observation.setter
     def observation(self, seen: Any) -> None:
@@ -111,7 +109,7 @@ class SingleSubject(OneEnvSubject):
         return pick.drawn if mask is None else settled(*pick, mask, getattr(self.env, "action_space", None))
 
     def _mask(self) -> Any:
-        info = self._given[4] if self._begun is None else self._begun
+        info = self.last[4] if self._begun is None else self._begun
         mask = mask_in(info, self.observation)
         return mask if mask is not None or self._masks is None or not self.resets else self._masks()
 
@@ -119,12 +117,12 @@ class SingleSubject(OneEnvSubject):
     def counters(self) -> dict[str, int]:
         """And a look at the last reward, which is nothing to count where it is no number."""
         if not self._many:
-            reward_of(self._given[1], self.env)
+            reward_of(self.last[1], self.env)
         return super().counters
 
     @property
     def told(self) -> Mapping[str, Any]:
-        return {**super().told, "info": self._given[4] if self._begun is None else self._begun}
+        return {**super().told, "info": self.last[4] if self._begun is None else self._begun}
 
     @property
     def whole_numbers(self) -> WholeNumbers | None:
@@ -137,7 +135,7 @@ class SingleSubject(OneEnvSubject):
         return {**super()._outputs(), "next_infos": self._begun}
 
     def _parts(self) -> dict[str, Any]:
-        given = self._given if self._many else to_plain(self._given, self.env)
+        given = self.last if self._many else to_plain(self.last, self.env)
         parts = dict(zip(NAMES, given, strict=True))
         return {**parts, "next_observations": self.observation, "next_infos": self._begun or {}}
 
@@ -213,7 +211,7 @@ class ModelSubject(OneEnvSubject):
         begun = None if self._fresh else self._run_reset()
         self._fresh = True
         self.resets += 1
-        self._see(first_of(begun))
+        self._see(split_reset(begun)[0])
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
@@ -223,7 +221,7 @@ class ModelSubject(OneEnvSubject):
             returned = self._step() if actions is None else self._step(actions)
             self._calls, self._fresh = self._calls + 1, False
             self._see(returned)
-            if self._given[2] or self._given[3]:
+            if self.last[2] or self.last[3]:
                 self._reset()
                 self.resets += 1
         except BROKEN as error:
@@ -235,12 +233,12 @@ class ModelSubject(OneEnvSubject):
 
     def _see(self, returned: Any) -> None:
         if isinstance(returned, tuple) and len(returned) in (4, 5):
-            self._given = five(returned)
-            self.observation = self._given[0]
+            self.last = five(returned)
+            self.observation = self.last[0]
             return
         over = getattr(self.env, "running", True) is False
         self.observation = NOTHING if returned is None else returned
-        self._given = (self.observation, 0.0, over, False, {})
+        self.last = (self.observation, 0.0, over, False, {})
 
     def _parts(self) -> dict[str, Any]:
         return {**super()._parts(), INFOS: state_of(self.env)}
@@ -267,15 +265,6 @@ class ModelSubject(OneEnvSubject):
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """Seen in going on, so that no other one has to be made."""
         return examine(self, [None] * EXAMINED_STEPS)
-
-
-class Call:
-    """A function with its arguments, as something that steps: a step is a call, until its result is there."""
-
-    __slots__ = ("step",)
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self.step = awaited(call)
 
 
 class FunctionSubject(ModelSubject):

@@ -64,7 +64,7 @@ def reseeded(reset: Callable[..., Any]) -> Callable[..., Any]:
 class ForeignSubject(OneByOne, ABC):
     """An env that is not ours; a kind of env says what a reset, a step and a draw are."""
 
-    restarts = True
+    restarts = resets_together = True
     can_save = logs_itself = False
     players = RANDOM_ONLY
     workers: Workers | None = None
@@ -139,18 +139,14 @@ class ForeignSubject(OneByOne, ABC):
         if len(envs):
             self.reset()
 
-    @property
-    def resets_together(self) -> bool:
-        return True
-
     @abstractmethod
     def step(self, actions: Any) -> None: ...
 
-    _given: tuple[Any, ...] = ()
+    last: tuple[Any, ...] = ()  # What the last call gave, as it was given
 
     def wait(self) -> None:
         """Return when JAX and a GPU, which compute behind their caller, have what the last call gave."""
-        ready((self._given, self.observation))
+        ready((self.last, self.observation))
 
     # Whether an observation of an unknown class is refused; what a model's step returns may be anything.
     returns_outputs = True
@@ -163,7 +159,7 @@ class ForeignSubject(OneByOne, ABC):
 
     def _outputs(self) -> Mapping[str, Any]:
         """Return what the last call gave back by name, as it was given."""
-        return {**dict(zip(NAMES, self._given, strict=False)), "next_observations": self.observation}
+        return {**dict(zip(NAMES, self.last, strict=False)), "next_observations": self.observation}
 
     draws_legal = True
 
@@ -254,10 +250,6 @@ class ForeignSubject(OneByOne, ABC):
         return None
 
     @property
-    def _is_masked(self) -> bool:
-        return self._mask() is not None
-
-    @property
     def masks(self) -> NDArray[np.bool_] | None:
         mask = self._mask()
         return None if mask is None else flat(mask).reshape(self.spec.num_envs, 1, -1)
@@ -324,13 +316,8 @@ class OneEnvSubject(ForeignSubject):
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
         self._answers = Answers()
-        self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
+        self.last: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
-
-    @property
-    def last(self) -> tuple[Any, ...]:
-        """The last observation, reward, terminated, truncated and info, as they were given."""
-        return self._given
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
@@ -344,7 +331,7 @@ class OneEnvSubject(ForeignSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What was given, by name."""
-        return dict(zip(NAMES, self._given, strict=True))
+        return dict(zip(NAMES, self.last, strict=True))
 
 
 def close_env(env: Any) -> None:
@@ -364,7 +351,8 @@ def close_env(env: Any) -> None:
 def to_plain(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
     """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
-    return seen, reward_of(reward, env), flag(ended), flag(cut), info
+    ended, cut = (bool(flag) if isinstance(flag, (bool, np.bool_)) else flag for flag in (ended, cut))
+    return seen, reward_of(reward, env), ended, cut, info
 
 
 def reward_of(reward: Any, env: object) -> float:
@@ -385,25 +373,16 @@ def place_of(env: object) -> str:
     return f"{Path(code.co_filename).name}:{code.co_firstlineno} in step" if code else "its step"
 
 
-def flag(given: Any) -> Any:
-    return bool(given) if isinstance(given, (bool, np.bool_)) else given
-
-
 def plain_action(value: NDArray[Any]) -> Any:
     """A whole number by itself is what Gymnasium's own sampling gives: NumPy's int64."""
     return np.int64(value) if value.ndim == 0 and value.dtype.kind in "iu" else value
 
 
-def first_of(given: Any) -> Any:
-    """The observation of what reset returned: (observation, info), or the observation alone."""
+def split_reset(given: Any) -> tuple[Any, Any]:
+    """Return the observation and the infos of what reset returned: a pair, or the observation alone."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
-        return given[0]
-    return given
-
-
-def second_of(given: Any) -> Any:
-    """The infos of what reset returned."""
-    return given[1] if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else {}
+        return given
+    return given, {}
 
 
 def seeded(reset: Any, seed: int) -> Any:

@@ -34,7 +34,7 @@ from hotloop.envs.foreign.inside import (
 from hotloop.envs.foreign.outputs import arrays, everything, unseen
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.single import five
-from hotloop.envs.foreign.subject import NAMES, ForeignSubject, first_of, second_of
+from hotloop.envs.foreign.subject import NAMES, ForeignSubject, split_reset
 from hotloop.envs.spec import Spec
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
@@ -53,6 +53,7 @@ class VectorSubject(ForeignSubject):
         super().__init__(env, spec, **how)
         self.autoreset = autoreset_of(env)
         self._single = single_space(env)
+        self._rows = spec.num_envs
         self._reset_steps = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
@@ -61,12 +62,11 @@ class VectorSubject(ForeignSubject):
         """Of what the env said at its reset; a comparison asks for all of them every time."""
 
     def reset(self) -> None:
-        given = self._run_reset()
-        self.observation = first_of(given)
+        self.observation, infos = split_reset(self._run_reset())
         self.resets += self.spec.num_envs
         self._finished = 0
         nothing = np.zeros(self.spec.num_envs)
-        self._given = (self.observation, nothing, nothing != 0, nothing != 0, second_of(given))
+        self.last = (self.observation, nothing, nothing != 0, nothing != 0, infos)
         self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
@@ -81,7 +81,7 @@ class VectorSubject(ForeignSubject):
                 pulse[lifeline.STEPS] = self._calls
                 given = step(self._pick(action) if type(action) is Pick else action)
                 self._calls += 1
-                self._given = given = given if type(given) is tuple and len(given) == 5 else five(given)
+                self.last = given = given if type(given) is tuple and len(given) == 5 else five(given)
                 self.observation = given[0]
                 if is_next_step:
                     self._reset_steps += self._finished
@@ -97,7 +97,7 @@ class VectorSubject(ForeignSubject):
             raise TheirError(f"{self.spec.name}: one of its workers has ended{lifeline.at_step()}") from error
         except BROKEN as error:
             lifeline.end_copy(pulse)
-            raise raised(self.spec.name, error, masked=self._is_masked) from error
+            raise raised(self.spec.name, error, masked=self._mask() is not None) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._single is None:
@@ -105,10 +105,6 @@ class VectorSubject(ForeignSubject):
         envs = self.spec.num_envs
         each = sampler(SimpleNamespace(action_space=self._single), self.spec.name)(random, calls * envs)
         return [np.array(each[call * envs : (call + 1) * envs]) for call in range(calls)]
-
-    @property
-    def _rows(self) -> int:  # type: ignore[override]
-        return self.spec.num_envs
 
     def _settled(self, pick: Pick) -> Any:
         """Env by env, in a copy of what was drawn; an env that says nothing now plays what was drawn."""
@@ -128,9 +124,9 @@ class VectorSubject(ForeignSubject):
             ) from error
 
     def _mask(self) -> Any:
-        if not self._given:
+        if not self.last:
             return None
-        mask = mask_in(self._given[4], self.observation)
+        mask = mask_in(self.last[4], self.observation)
         if mask is not None or self._masks is None:
             return mask
         masks = self._masks()
@@ -155,11 +151,11 @@ class VectorSubject(ForeignSubject):
         return self._parts()
 
     def unseen(self) -> Sequence[str]:
-        return unseen(dict(zip(NAMES, self._given, strict=True)))
+        return unseen(dict(zip(NAMES, self.last, strict=True)))
 
     def _parts(self) -> dict[str, NDArray[Any]]:
         """By env where they are; what belongs to all envs, or to one, has an axis of one before it."""
-        parts = zip(NAMES, self._given, strict=True)
+        parts = zip(NAMES, self.last, strict=True)
         named = (each for part, value in parts for each in arrays(part, value))
         return {name: rows[0] if rows.shape[1:2] == (self.spec.num_envs,) else rows for name, rows in named}
 
@@ -285,39 +281,36 @@ class RowsSubject(ForeignSubject):
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
         self._infos: Any = ()
+        space = env.single_action_space
+        self._choices = np.asarray(space.nvec if hasattr(space, "nvec") else space.n)
+        """How many actions a row has, for each part of an action where it has parts."""
 
     def reset(self) -> None:
         self.observation, self._infos = self._run_reset(partial(self._reset, self.spec.seed))
         self.resets += self.spec.num_envs
         nothing = np.zeros(self.env.num_agents, np.float32)
-        self._given = (self.observation, nothing, nothing != 0, nothing != 0)
+        self.last = (self.observation, nothing, nothing != 0, nothing != 0)
 
     def step(self, actions: Any) -> None:
         lifeline.beat(self._pulse, self._calls)
         try:
-            self._given = given = self._step(actions)
+            self.last = given = self._step(actions)
         except BROKEN as error:
-            raise raised(self.spec.name, error, masked=self._is_masked) from error
+            raise raised(self.spec.name, error, masked=self._mask() is not None) from error
         self.observation, self._infos = given[0], given[4:]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
         self.resets += int(ended) // self.spec.agents
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        choices = self._choices()
-        shape = (calls, self.env.num_agents, *choices.shape)
-        return list(random.integers(choices, size=shape, dtype=np.int32))
-
-    def _choices(self) -> NDArray[Any]:
-        """How many actions a row has, for each part of an action where it has parts."""
-        space = self.env.single_action_space
-        return np.asarray(space.nvec if hasattr(space, "nvec") else space.n)
+        shape = (calls, self.env.num_agents, *self._choices.shape)
+        return list(random.integers(self._choices, size=shape, dtype=np.int32))
 
     def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows.reshape(len(rows), self.spec.num_envs, self.spec.agents, *rows.shape[2:])
 
     def unfold(self, row: NDArray[Any]) -> Any:
-        return row.reshape(self.env.num_agents, *self._choices().shape)
+        return row.reshape(self.env.num_agents, *self._choices.shape)
 
     def _everything(self) -> Mapping[str, NDArray[Any]]:
         """With the infos, which come and go, and are not by env."""
@@ -334,7 +327,7 @@ class RowsSubject(ForeignSubject):
         envs, agents = self.spec.num_envs, self.spec.agents
         return {
             name: np.asarray(rows).reshape(envs, agents, *np.asarray(rows).shape[1:])
-            for name, rows in zip(names, self._given, strict=False)
+            for name, rows in zip(names, self.last, strict=False)
         }
 
 

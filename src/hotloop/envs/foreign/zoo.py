@@ -27,10 +27,9 @@ from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.subject import (
     NAMES,
     OneEnvSubject,
-    first_of,
     plain_action,
-    second_of,
     seeded,
+    split_reset,
     to_plain,
 )
 from hotloop.envs.spec import Spec
@@ -46,8 +45,8 @@ class ZooSubject(OneEnvSubject):
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
 
-    def draw_by_agent(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
-        """An action for every agent there can be, for each call."""
+    def _drawn(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
+        """Return an action of every agent there can be, for each call; a step takes those of the living."""
         drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
         return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]
 
@@ -57,18 +56,16 @@ class ParallelSubject(ZooSubject):
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
-        self._agent_steps = 0
+        self._agent_steps, self._rows = 0, len(env.possible_agents)
         self.observation = {}
         self._infos: Mapping[str, Any] = {}
 
     def reset(self) -> None:
-        given = self._run_reset()
-        self.observation = first_of(given)
+        self.observation, self._infos = split_reset(self._run_reset())
         self.resets += 1
         nothing = dict.fromkeys(self.env.agents, 0.0)
         not_yet = dict.fromkeys(self.env.agents, False)
-        self._infos = second_of(given)
-        self._given = (self.observation, nothing, not_yet, not_yet, self._infos)
+        self.last = (self.observation, nothing, not_yet, not_yet, self._infos)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
@@ -80,23 +77,14 @@ class ParallelSubject(ZooSubject):
             self._agent_steps += len(living)
             if len(living) != len(actions):
                 actions = {agent: actions[agent] for agent in living}
-            self._given = given = self._step(actions)
+            self.last = given = self._step(actions)
             self._calls += 1
             self.observation, self._infos = given[0], given[4]
             if not self.env.agents:
-                begun = self._reset()
-                self.observation, self._infos = first_of(begun), second_of(begun)
+                self.observation, self._infos = split_reset(self._reset())
                 self.resets += 1
         except BROKEN as error:
-            raise raised(self.spec.name, error, masked=self._is_masked) from error
-
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        """A step takes the actions of the living."""
-        return self.draw_by_agent(random, calls)
-
-    @property
-    def _rows(self) -> int:  # type: ignore[override]
-        return len(self.env.possible_agents)
+            raise raised(self.spec.name, error, masked=self._mask() is not None) from error
 
     def _settled(self, pick: Pick) -> Any:
         """Agent by agent, as far as they are told what is legal."""
@@ -153,7 +141,7 @@ class TurnSubject(ZooSubject):
 
     def step(self, actions: Any) -> None:
         """Take a turn by the action of the agent selected; the dead pass."""
-        _, _, ended, cut, _ = self._given
+        _, _, ended, cut, _ = self.last
         lifeline.beat(self._pulse, self._calls)
         try:
             if type(actions) is Pick:
@@ -166,16 +154,13 @@ class TurnSubject(ZooSubject):
             else:
                 self._begin()
         except BROKEN as error:
-            raise raised(self.spec.name, error, masked=self._is_masked) from error
-
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return self.draw_by_agent(random, calls)
+            raise raised(self.spec.name, error, masked=self._mask() is not None) from error
 
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         return picks(random, actions)
 
     def _settled(self, pick: Pick) -> Any:
-        _, _, ended, cut, _ = self._given
+        _, _, ended, cut, _ = self.last
         agent, mask = self.turn, self._mask()
         drawn = pick.drawn[agent] if isinstance(pick.drawn, Mapping) else pick.drawn
         return (
@@ -185,11 +170,11 @@ class TurnSubject(ZooSubject):
         )
 
     def _mask(self) -> Any:
-        return mask_in(self._given[4], self.observation)
+        return mask_in(self.last[4], self.observation)
 
     @property
     def told(self) -> Mapping[str, Any]:
-        return {**super().told, "agent": self.turn, "info": self._given[4]}
+        return {**super().told, "agent": self.turn, "info": self.last[4]}
 
     @property
     def turn(self) -> Any:
@@ -210,12 +195,12 @@ class TurnSubject(ZooSubject):
         self._look()
 
     def _look(self) -> None:
-        self._given = self._last()
-        self.observation = self._given[0]
+        self.last = self._last()
+        self.observation = self.last[0]
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, to_plain(self._given, self.env), strict=True))
+        return dict(zip(NAMES, to_plain(self.last, self.env), strict=True))
 
 
 def layer_of(env: Any, name: str) -> Any:
