@@ -33,10 +33,10 @@ def open_target(target: Target, *, profile: bool = False) -> Subject:
     if not target.is_foreign:
         return make(target.name, **{"profile": profile, **target.keys})
     from hotloop.envs.foreign.open import open_foreign
-    from hotloop.envs.projects import is_apart, open_apart
+    from hotloop.envs.projects import is_apart, new_apart
 
     if is_apart(target):
-        return open_apart(target, profile=profile)
+        return new_apart(target, f"{__name__}:open_target", profile=profile)
     return open_foreign(target, timed=profile)
 
 

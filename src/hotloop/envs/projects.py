@@ -86,17 +86,17 @@ class Process:
             send(self._line, words)
             failed, answer, states = receive(self._line)
         except (EOFError, OSError):
-            raise self._ended() from None
+            status = self._process.wait()
+            how = f"ended itself with {status}"
+            if status < 0:
+                how = f"was ended by {signal.Signals(-status).name}"
+            raise TheirError(f"{self.name}: its process {how}{lifeline.at_step()}") from None
         self._whole = True
         if failed:
             raise answer
-        restore(words, states)
+        for each, state in zip(generators(words), states, strict=True):
+            each.bit_generator.state = state
         return answer
-
-    def _ended(self) -> TheirError:
-        status = self._process.wait()
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended itself with {status}"
-        return TheirError(f"{self.name}: its process {how}{lifeline.at_step()}")
 
     def close(self) -> None:
         with suppress(OSError):
@@ -178,62 +178,45 @@ def is_apart(target: Target) -> bool:
     return projects is not None and target.is_foreign and home_of(target) in projects.homes
 
 
-def open_apart(target: Target, *, profile: bool) -> Subject:
-    """Open a target in the process of its home."""
+def process_of(target: Target) -> Process:
+    """Return the process of the home of a target that is apart."""
     projects = PROJECTS.get()
     assert projects is not None
-    return RemoteSubject(
-        projects.process(target).new("hotloop.envs.open:open_target", target, profile=profile)
-    )
+    return projects.process(target)
 
 
-def new_apart(target: Target, maker: str, *given: Any) -> Subject:
+def new_apart(target: Target, maker: str, *given: Any, **more: Any) -> Subject:
     """Let a function of ours make a subject of a target in the process of its home."""
-    projects = PROJECTS.get()
-    assert projects is not None
-    return RemoteSubject(projects.process(target).new(maker, target, *given))
+    return RemoteSubject(process_of(target).new(maker, target, *given, **more))
 
 
 def parameters(target: Target, *, required: bool = False) -> tuple[str, ...]:
     """The parameters of a callable, or those without a default, looked at where it is opened."""
-    projects = PROJECTS.get()
-    if projects is None or not is_apart(target):
+    if not is_apart(target):
         function = callables.find(target.name)
         return callables.required_of(function) if required else callables.parameters_of(function)
     more = {"required": required}
-    found: tuple[str, ...] = projects.process(target).ask("run", f"{__name__}:parameters", (target,), more)
-    return found
+    names: tuple[str, ...] = process_of(target).ask("run", f"{__name__}:parameters", (target,), more)
+    return names
 
 
 def sources(target: Target) -> dict[str, str]:
     """The loaded sources of a target, read in the process where it is open."""
-    projects = PROJECTS.get()
-    if projects is None or not is_apart(target):
+    if not is_apart(target):
         return read_sources(target.name)
-    found: dict[str, str] = projects.process(target).ask(
-        "run", "hotloop.core.machine:read_sources", (target.name,), {}
-    )
-    return found
+    function = "hotloop.core.machine:read_sources"
+    texts: dict[str, str] = process_of(target).ask("run", function, (target.name,), {})
+    return texts
 
 
 def generators(words: Any) -> list[np.random.Generator]:
-    """The random generators among the arguments of a call: who draws from them there moves them here."""
-    return [each for part in words if isinstance(part, tuple) for each in part if is_generator(each)] + [
-        each for each in words if is_generator(each)
-    ]
-
-
-def is_generator(each: Any) -> bool:
-    return isinstance(each, np.random.Generator)
-
-
-def restore(words: Any, states: list[Any]) -> None:
-    for each, state in zip(generators(words), states, strict=True):
-        each.bit_generator.state = state
+    """The random generators among the arguments of a call: what draws from them there moves them here."""
+    parts = (each for part in words for each in (part if isinstance(part, tuple) else (part,)))
+    return [each for each in parts if isinstance(each, np.random.Generator)]
 
 
 def serve(descriptor: int) -> None:
-    """Answer until nobody asks any more; whoever started this process takes it with him."""
+    """Answer until the line is closed; the process that started this one takes it with it."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lifeline.join()
@@ -241,45 +224,33 @@ def serve(descriptor: int) -> None:
     with suppress(EOFError, OSError):
         while True:
             words = receive(line)
-            tell(line, *answered(words, objects), words)
-
-
-def tell(line: Connection, failed: bool, answer: Any, words: Any) -> None:
-    states = [each.bit_generator.state for each in generators(words)]
-    try:
-        send(line, (failed, answer, states))
-    except InputError as error:
-        send(line, (True, error, states))
-
-
-def answered(words: Any, objects: dict[int, Any]) -> tuple[bool, Any]:
-    """Whether it failed, and the answer or the error."""
-    try:
-        return False, answer_to(words, objects)
-    except HotloopError as error:
-        return True, error
-    except BaseException as error:  # noqa: BLE001 - whatever somebody's code raises is an answer
-        return True, TheirError(f"it raised: {callables.last_words(error)}")
+            answer: Any
+            try:
+                failed, answer = False, answer_to(words, objects)
+            except HotloopError as error:
+                failed, answer = True, error
+            except BaseException as error:  # noqa: BLE001 - whatever user code raises is an answer
+                failed, answer = True, TheirError(f"it raised: {callables.last_words(error)}")
+            states = [each.bit_generator.state for each in generators(words)]
+            try:
+                send(line, (failed, answer, states))
+            except InputError as error:
+                send(line, (True, error, states))
 
 
 def answer_to(words: Any, objects: dict[int, Any]) -> Any:
     match words:
         case ("new", str() as maker, given, more):
-            objects[len(objects)] = found(maker)(*given, **more)
+            objects[len(objects)] = own_object(maker)(*given, **more)
             return len(objects) - 1
         case ("run", str() as function, given, more):
-            return found(function)(*given, **more)
+            return own_object(function)(*given, **more)
         case ("get", int() as number, str() as name):
             value = getattr(objects[number], name)
             return (True, None) if callable(value) else (False, value)
         case ("call", int() as number, str() as name, *given):
             return getattr(objects[number], name)(*given)
     raise InputError(f"nobody knows what {words[0]} means")
-
-
-def found(function: str) -> Any:
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)
 
 
 KIND = "\0"  # The key that marks a value with a type of its own; no other mapping has it
@@ -342,7 +313,7 @@ def encode_own(value: Any, buffers: list[bytes]) -> Any:
     if isinstance(value, HotloopError):
         return {KIND: "error", "class": name, "text": str(value)}
     if isinstance(value, tuple):  # named
-        return {KIND: "named", "class": name, "items": [encode(each, buffers) for each in value]}
+        return {KIND: "named", "class": name, "items": encode_items(value, buffers)}
     if is_dataclass(value) and not isinstance(value, Opaque):
         own = {each.name: encode(getattr(value, each.name), buffers) for each in fields(value) if each.init}
         return {KIND: "dataclass", "class": name, "fields": own}
@@ -351,26 +322,20 @@ def encode_own(value: Any, buffers: list[bytes]) -> Any:
 
 def encode_array(array: NDArray[Any], buffers: list[bytes]) -> dict[str, Any]:
     if array.dtype.hasobject:
-        items = [encode(each, buffers) for each in array.ravel().tolist()]
+        items = encode_items(array.ravel().tolist(), buffers)
         return {KIND: "objects", "shape": array.shape, "items": items}
-    buffers.append(array.tobytes())
-    described = np.lib.format.dtype_to_descr(array.dtype)
-    return {KIND: "array", "dtype": described, "shape": array.shape, "buffer": len(buffers) - 1}
+    described, buffer = np.lib.format.dtype_to_descr(array.dtype), add_buffer(array.tobytes(), buffers)
+    return {KIND: "array", "dtype": described, "shape": array.shape, "buffer": buffer}
 
 
-def encode_bytes(value: bytes, buffers: list[bytes]) -> dict[str, Any]:
-    buffers.append(bytes(value))
-    return {KIND: "bytes", "buffer": len(buffers) - 1}
+def encode_items(values: Iterable[Any], buffers: list[bytes]) -> list[Any]:
+    return [encode(each, buffers) for each in values]
 
 
-def encode_dict(value: Mapping[Any, Any], buffers: list[bytes]) -> dict[str, Any]:
-    items = [[encode(key, buffers), encode(each, buffers)] for key, each in value.items()]
-    return {KIND: "dict", "items": items}
-
-
-def encode_items(value: Any, buffers: list[bytes]) -> dict[str, Any]:
-    kind = next(each for each in (tuple, set, frozenset) if isinstance(value, each))
-    return {KIND: kind.__name__, "items": [encode(each, buffers) for each in value]}
+def add_buffer(content: bytes, buffers: list[bytes]) -> int:
+    """Return the number of a new buffer."""
+    buffers.append(content)
+    return len(buffers) - 1
 
 
 def encode_generator(value: Any, buffers: list[bytes]) -> dict[str, Any]:
@@ -386,10 +351,16 @@ def encode_generator(value: Any, buffers: list[bytes]) -> dict[str, Any]:
 ENCODERS: tuple[tuple[Any, Callable[[Any, list[bytes]], Any]], ...] = (
     (np.ndarray, encode_array),
     (np.generic, lambda value, buffers: {KIND: "number", "value": encode_array(np.asarray(value), buffers)}),
-    ((bytes, bytearray), encode_bytes),
-    ((dict, MappingProxyType), encode_dict),
-    (list, lambda value, buffers: [encode(each, buffers) for each in value]),
-    ((tuple, set, frozenset), encode_items),
+    ((bytes, bytearray), lambda value, buffers: {KIND: "bytes", "buffer": add_buffer(bytes(value), buffers)}),
+    (
+        (dict, MappingProxyType),
+        lambda value, buffers: {KIND: "dict", "items": encode_items(map(list, value.items()), buffers)},
+    ),
+    (list, encode_items),
+    *(
+        (kind, lambda value, buffers, name=kind.__name__: {KIND: name, "items": encode_items(value, buffers)})
+        for kind in (tuple, set, frozenset)
+    ),
     # Subclasses of plain values, such as the enumerations of a library.
     (int, lambda value, _: int(value)),
     (float, lambda value, _: float(value)),
@@ -408,11 +379,6 @@ def decode(value: Any, buffers: list[bytes]) -> Any:
     return DECODERS[value[KIND]](value, buffers)
 
 
-def decode_array(value: Mapping[str, Any], buffers: list[bytes]) -> NDArray[Any]:
-    dtype = np.lib.format.descr_to_dtype(value["dtype"])
-    return np.frombuffer(buffers[value["buffer"]], dtype).reshape(value["shape"]).copy()
-
-
 def decode_objects(value: Mapping[str, Any], buffers: list[bytes]) -> NDArray[Any]:
     array = np.empty(len(value["items"]), object)
     array[:] = decode_items(value, buffers)
@@ -423,14 +389,9 @@ def decode_items(value: Mapping[str, Any], buffers: list[bytes]) -> list[Any]:
     return [decode(each, buffers) for each in value["items"]]
 
 
-def decode_dataclass(value: Mapping[str, Any], buffers: list[bytes]) -> Any:
-    own = {name: decode(each, buffers) for name, each in value["fields"].items()}
-    return own_class(value)(**own)
-
-
-def own_class(value: Mapping[str, Any]) -> Any:
-    """Return a class or function of Hotloop's own by its name."""
-    module, _, name = value["class"].partition(":")
+def own_object(words: str) -> Any:
+    """Return a class or function of Hotloop's own by its name, `module:name`."""
+    module, _, name = words.partition(":")
     found: Any = import_module(module) if module.startswith(OURS) else None
     for part in name.split("."):
         found = getattr(found, part)
@@ -438,15 +399,11 @@ def own_class(value: Mapping[str, Any]) -> Any:
 
 
 def decode_error(value: Mapping[str, Any], _: list[bytes]) -> HotloopError:
-    cls = own_class(value)
+    cls = own_object(value["class"])
     assert issubclass(cls, HotloopError)
     error: HotloopError = cls.__new__(cls)
     error.args = (value["text"],)
     return error
-
-
-def decode_tensor(value: Mapping[str, Any], buffers: list[bytes]) -> Any:
-    return need("torch").from_numpy(decode(value["value"], buffers))
 
 
 def decode_generator(value: Mapping[str, Any], buffers: list[bytes]) -> np.random.Generator:
@@ -469,10 +426,14 @@ def decode_python(value: Mapping[str, Any], buffers: list[bytes]) -> random.Rand
 
 
 DECODERS: dict[str, Callable[[Mapping[str, Any], list[bytes]], Any]] = {
-    "array": decode_array,
+    "array": lambda value, buffers: (
+        np.frombuffer(buffers[value["buffer"]], np.lib.format.descr_to_dtype(value["dtype"]))
+        .reshape(value["shape"])
+        .copy()
+    ),
     "objects": decode_objects,
-    "tensor": decode_tensor,
-    "name": lambda value, _: own_class(value),
+    "tensor": lambda value, buffers: need("torch").from_numpy(decode(value["value"], buffers)),
+    "name": lambda value, _: own_object(value["class"]),
     "number": lambda value, buffers: decode(value["value"], buffers)[()],
     "bytes": lambda value, buffers: buffers[value["buffer"]],
     "dict": lambda value, buffers: dict(decode_items(value, buffers)),
@@ -483,9 +444,11 @@ DECODERS: dict[str, Callable[[Mapping[str, Any], list[bytes]], Any]] = {
     "generator": decode_generator,
     "legacy": decode_legacy,
     "python": decode_python,
-    "enum": lambda value, _: own_class(value)[value["name"]],
+    "enum": lambda value, _: own_object(value["class"])[value["name"]],
     "error": decode_error,
-    "named": lambda value, buffers: own_class(value)(*decode_items(value, buffers)),
-    "dataclass": decode_dataclass,
+    "named": lambda value, buffers: own_object(value["class"])(*decode_items(value, buffers)),
+    "dataclass": lambda value, buffers: own_object(value["class"])(
+        **{name: decode(each, buffers) for name, each in value["fields"].items()}
+    ),
     "opaque": lambda value, _: Opaque(value["kind"], value["text"]),
 }

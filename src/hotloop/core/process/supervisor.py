@@ -39,7 +39,7 @@ LAST_BYTES = 4000  # Of what a process printed that are worth keeping
 # The file that waits for another process of ours.
 WAITS = str(Path(__file__).parents[2] / "envs" / "projects.py")
 
-PIPES = ("/multiprocessing/connection.py", "/hotloop/envs/messages.py")  # The files by which it waits
+PIPES = "/multiprocessing/connection.py"  # The file by which it waits
 
 # The folder of our code that steps envs of users.
 STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")

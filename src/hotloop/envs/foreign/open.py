@@ -108,9 +108,7 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
         # a function that returned no env is measured itself; that call was its warm-up
         refuse_async(env, target.name)
         spec = spec_of(order, "function", num_envs=1, agents=1, notices=(notice(Code.FUNCTION),))
-        call = awaited(
-            callables.bound(target.name, order.arguments)
-        )
+        call = awaited(callables.bound(target.name, order.arguments))
         return FunctionSubject(SimpleNamespace(step=call), spec, timed=timed)
 
 
