@@ -171,17 +171,14 @@ def find(target: str) -> Callable[..., Any]:
     except AttributeError:
         known = sorted(each for each, value in vars(module).items() if callable(value) and each[0] != "_")
         raise unknown("callable", name, known, f"{place} has {', '.join(known) or 'none'}") from None
-    if not (callable(found) or is_model(found)):
+    # a model plays by `forward` and `select`, and so need not be called itself
+    is_model = all(callable(getattr(found, each, None)) for each in ("forward", "select"))
+    if not (callable(found) or is_model):
         raise InputError(f"{target} is a {type(found).__name__}: expected something that can be called")
     if (folder := confinement()) is not None:
         folder.function(target, found)
     result: Callable[..., Any] = found
     return result
-
-
-def is_model(found: object) -> bool:
-    """Return whether an object plays by `forward` and `select`, and so need not be called itself."""
-    return all(callable(getattr(found, name, None)) for name in ("forward", "select"))
 
 
 def load_file(path: Path) -> ModuleType:
@@ -307,12 +304,10 @@ def called_by(target: Target) -> Iterator[str]:
         yield target.phases
     yield from (name for name in target.time if names_callable(name))
     texts = {key: value for key, value in target.keys.items() if isinstance(value, str)}
-    yield from (value for key, value in texts.items() if FILE.search(value) or is_player(key, value))
-
-
-def is_player(key: str, value: str) -> bool:
-    """Whether a key puts a callable into a seat."""
-    return key in ("hero", "villain") and names_callable(value) and not value.startswith(("run:", "tape:"))
+    for key, value in texts.items():
+        is_seat = key in ("hero", "villain") and not value.startswith(("run:", "tape:"))
+        if FILE.search(value) or (is_seat and names_callable(value)):
+            yield value
 
 
 def may_call(name: str) -> bool:
@@ -324,7 +319,12 @@ def may_call(name: str) -> bool:
     if file is None or not in_project(file):
         return False
     module = load_file(file) if place.endswith(".py") else load_module(place)
-    return attribute not in vars(module) or is_own(vars(module)[attribute])
+    if attribute not in vars(module):
+        return True
+    # Whether it was written in this project, rather than imported into it.
+    home = sys.modules.get(str(getattr(vars(module)[attribute], "__module__", "")))
+    written = getattr(home, "__file__", None)
+    return written is not None and in_project(Path(written))
 
 
 def file_of(place: str) -> Path | None:
@@ -348,13 +348,6 @@ def changed_at(file: Path) -> int:
         return file.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def is_own(found: object) -> bool:
-    """Whether a callable was written in this project, rather than imported into it."""
-    home = sys.modules.get(str(getattr(found, "__module__", "")))
-    file = getattr(home, "__file__", None)
-    return file is not None and in_project(Path(file))
 
 
 def module_file(name: str) -> Path | None:

@@ -101,7 +101,9 @@ class EnvByEnv(SubjectGroup):
             if not self._resetting[number]:
                 first = number * width
                 subject.step(subject.unfold(rows[first : first + width]))
-                self._ended[number] = self._waits and is_over(subject.everything())
+                if self._waits:
+                    seen = subject.everything()
+                    self._ended[number] = bool(np.any(seen["terminals"]) or np.any(seen["truncations"]))
 
     def play(self, actions: Iterable[Any]) -> None:
         for each in actions:
@@ -135,12 +137,12 @@ class EnvByEnv(SubjectGroup):
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
         parts = [self._shown(number) for number in range(len(self.subjects))]
-        names = [name for name in parts[0] if all(name in part for part in parts)]
-        return {
-            name: rows[: self._spec.num_envs]
-            for name in names
-            if (rows := joined([part[name] for part in parts])) is not None
-        }
+        answers = {}
+        for name in parts[0]:
+            rows = [part[name] for part in parts if name in part]
+            if len(rows) == len(parts) and len({each.shape[1:] for each in rows}) == 1:
+                answers[name] = np.concatenate(rows)[: self._spec.num_envs]
+        return answers
 
     def _shown(self, number: int) -> dict[str, NDArray[Any]]:
         subject, resetting = self.subjects[number], self._resetting[number]
@@ -193,17 +195,6 @@ def flags_of(over: Any, cut: Any) -> dict[str, NDArray[Any]]:
     """Return both flags as truth values; an episode that was over anyway was not cut off."""
     terminals = np.asarray(over, bool)
     return {"terminals": terminals, "truncations": np.asarray(cut, bool) & ~terminals}
-
-
-def is_over(seen: Mapping[str, NDArray[Any]]) -> bool:
-    return bool(np.any(seen["terminals"]) or np.any(seen["truncations"]))
-
-
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-    """Return rows of envs one after another; None where they have unlike shapes."""
-    if len({part.shape[1:] for part in parts}) > 1:
-        return None
-    return np.concatenate(parts)
 
 
 def open_instances(target: Target, envs: int, autoreset: str) -> Subject:

@@ -66,7 +66,9 @@ class Index:
 
     def nearby(self, positions: ArrayLike, reach: float, kinds: Iterable[int] | None = None) -> Found:
         """All within reach of each position."""
-        found: Found = self._native.nearby(_rows(positions, 2, "positions"), _reach(reach), _mask(kinds))
+        if not 0 <= reach <= FARTHEST:
+            raise InputError(f"reach={reach} does not fit: expected a number from 0 to {FARTHEST:g}")
+        found: Found = self._native.nearby(_rows(positions, 2, "positions"), float(reach), _mask(kinds))
         return found
 
     def nearest(
@@ -141,9 +143,3 @@ def _mask(kinds: Iterable[int] | None) -> int:
     if any(not 0 <= kind < MOST_KINDS for kind in chosen):
         raise InputError(f"kinds must be from 0 to {MOST_KINDS - 1}")
     return sum(1 << kind for kind in set(chosen))
-
-
-def _reach(reach: float) -> float:
-    if not 0 <= reach <= FARTHEST:
-        raise InputError(f"reach={reach} does not fit: expected a number from 0 to {FARTHEST:g}")
-    return float(reach)

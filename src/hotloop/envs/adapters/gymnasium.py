@@ -141,15 +141,24 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
         if mask is None:
             everyone = np.arange(self.num_envs)
             self._batch.reset(self._seeds.begin(everyone, seeds, self.np_random))
-        else:
-            envs = np.flatnonzero(self._mask(mask))
+        else:  # checked as Gymnasium's own vector envs do
+            if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+                raise InputError(f"reset_mask must be a NumPy array of {self.num_envs} bools")
+            if not mask.any():
+                raise InputError("reset_mask is False everywhere: name at least one env")
+            envs = np.flatnonzero(mask)
             chosen = [seeds[env] for env in envs.tolist()]
             self._batch.reset_many(envs, self._seeds.begin(envs, chosen, self.np_random))
         return self._kept(self._seen), self._infos()
 
     def step(self, actions: Rows) -> tuple[views.Seen, Rows, Rows, Rows, dict[str, Any]]:
         batch = self._batch
-        self._take(actions)
+        shape = getattr(actions, "shape", None)
+        if shape != self._chosen.shape or actions.dtype.kind not in "iu":
+            raise InputError(f"actions do not fit: expected integers of the shape {self._chosen.shape}")
+        np.copyto(self._chosen, actions, casting="unsafe")  # into what native code reads in place
+        if np.count_nonzero(self._chosen != actions):
+            raise InputError("an action does not fit into int32")
         batch.step(self._actions)
         rewards = np.array(views.whole_rewards(batch))
         ended, cut = batch.terminals.copy(), batch.truncations.copy()
@@ -181,15 +190,6 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
     def close_extras(self, **_: Any) -> None:
         self._batch.close()
 
-    def _take(self, actions: Rows) -> None:
-        """Copy the actions into the array that native code reads in place."""
-        shape = getattr(actions, "shape", None)
-        if shape != self._chosen.shape or actions.dtype.kind not in "iu":
-            raise InputError(f"actions do not fit: expected integers of the shape {self._chosen.shape}")
-        np.copyto(self._chosen, actions, casting="unsafe")
-        if np.count_nonzero(self._chosen != actions):
-            raise InputError("an action does not fit into int32")
-
     def _final(self, finished: NDArray[np.bool_]) -> dict[str, Any]:
         """What finished envs said last, before their next episode overwrites it."""
         last = np.full(self.num_envs, None, object)
@@ -208,14 +208,6 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
 
     def _kept(self, seen: views.Seen) -> views.Seen:
         return views.each(seen, lambda rows: rows.copy()) if self.copy else seen
-
-    def _mask(self, mask: Any) -> NDArray[np.bool_]:
-        """Check a mask as Gymnasium's own vector envs do."""
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise InputError(f"reset_mask must be a NumPy array of {self.num_envs} bools")
-        if not mask.any():
-            raise InputError("reset_mask is False everywhere: name at least one env")
-        return mask
 
 
 def mode_of(given: str | AutoresetMode) -> AutoresetMode:

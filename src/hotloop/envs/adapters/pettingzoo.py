@@ -8,18 +8,15 @@ saw when it last had to choose; before its first choice that is nothing, in zero
 
 from collections.abc import Collection, Mapping
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.utils import seeding
-from numpy.typing import NDArray
 from pettingzoo import AECEnv, ParallelEnv
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import find
-from hotloop.core.world import Contest
 from hotloop.envs.adapters import views
 from hotloop.envs.adapters.views import EpisodeSeeds
 from hotloop.envs.batch import Batch, OrderError
@@ -136,7 +133,9 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         now = views.each(self._seen, lambda rows: rows[0].copy())
         lost = gone if self._batch.spec.has_empty_rows else ()
         return {
-            agent: views.each(now, partial(row_of, row=row, is_lost=agent in lost))
+            agent: views.each(
+                now, lambda rows, row=row, zero=agent in lost: np.zeros_like(rows[row]) if zero else rows[row]
+            )
             for agent, row in told.items()
         }
 
@@ -165,12 +164,6 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         return chosen
 
 
-def row_of(rows: NDArray[Any], *, row: int, is_lost: bool) -> NDArray[Any]:
-    """What one agent sees; nothing where it is lost."""
-    own: NDArray[Any] = np.zeros_like(rows[row]) if is_lost else rows[row]
-    return own
-
-
 def open_named(target: str, given: Mapping[str, Any], render_mode: str | None) -> Batch:
     """A batch of one env, with an end of births where agents come and go without one."""
     batch = views.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
@@ -192,7 +185,10 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
 
     def __init__(self, target: str, **given: Any) -> None:
         super().__init__()
-        self._contest = contest_of(target)
+        contest = find(target).world.contest
+        if contest is None:
+            raise InputError(f"{target} is no game against somebody: use parallel_env for it")
+        self._contest = contest
         alone = {**self._contest.both_outside, **given}
         self._batch = views.open_batch(target, alone, num_envs=1, render_mode=None)
         spec = self._batch.spec
@@ -274,13 +270,6 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         if not isinstance(action, (int, np.integer)) or not 0 <= action < limit:
             raise InputError(f"action {action!r} does not fit: expected 0 to {limit - 1}")
         return int(action)
-
-
-def contest_of(target: str) -> Contest:
-    world = find(target).world
-    if world.contest is None:
-        raise InputError(f"{target} is no game against somebody: use parallel_env for it")
-    return world.contest
 
 
 def aec_env(target: str, **given: Any) -> HotloopAECEnv:

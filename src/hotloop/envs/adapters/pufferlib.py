@@ -22,6 +22,13 @@ Rows = NDArray[Any]
 class PufferRows:
     """Rows are agents, [num_envs * agents, ...]; an env that ends begins its next episode in that step."""
 
+    observations: Rows
+    rewards: Rows
+    terminals: Rows
+    truncations: Rows
+    masks: Rows
+    actions: Rows
+
     def __init__(
         self,
         target: str,
@@ -42,7 +49,20 @@ class PufferRows:
         self.render_mode = render_mode
         self._seeds = EpisodeSeeds(num_envs)
         self._actions = np.zeros((num_envs, spec.agents), np.int32)
-        self._take_buffers(buf)
+        space, rows = self.single_observation_space, self.num_agents
+        own = {
+            "observations": np.zeros((rows, *space.shape), space.dtype),
+            "rewards": np.zeros(rows, np.float32),
+            "terminals": np.zeros(rows, np.bool_),
+            "truncations": np.zeros(rows, np.bool_),
+            "masks": np.ones(rows, np.bool_),
+            "actions": np.zeros(rows, np.int32),
+        }
+        for name, made in own.items():  # written into the caller's buffers, if there are any
+            buffer = made if buf is None else buf[name]
+            if buffer.shape != made.shape:
+                raise InputError(f"buf[{name!r}] has the shape {buffer.shape}: expected {made.shape}")
+            setattr(self, name, buffer)
 
     def reset(self, seed: int | None = None) -> tuple[Rows, list[dict[str, float]]]:
         envs = np.arange(self._batch.spec.num_envs)
@@ -65,8 +85,10 @@ class PufferRows:
             self.terminals |= batch.infos["died"].reshape(-1)
         self.truncations[:] = np.repeat(batch.truncations, agents)
         finished = np.flatnonzero(batch.terminals | batch.truncations)
-        infos = [self._summary(finished)] if finished.size else []
+        infos = []
         if finished.size:
+            told = {name: rows for name, rows in batch.infos.items() if name.startswith("episode_")}
+            infos = [{name: float(rows[finished].mean()) for name, rows in told.items()}]
             batch.reset_many(finished, self._seeds.follow(finished))
         self._show()
         return self.observations, self.rewards, self.terminals, self.truncations, infos
@@ -82,35 +104,6 @@ class PufferRows:
 
     def close(self) -> None:
         self._batch.close()
-
-    def _take_buffers(self, buf: Mapping[str, Rows] | None) -> None:
-        """Write into the caller's buffers, or make them."""
-        space, rows = self.single_observation_space, self.num_agents
-        own = {
-            "observations": np.zeros((rows, *space.shape), space.dtype),
-            "rewards": np.zeros(rows, np.float32),
-            "terminals": np.zeros(rows, np.bool_),
-            "truncations": np.zeros(rows, np.bool_),
-            "masks": np.ones(rows, np.bool_),
-            "actions": np.zeros(rows, np.int32),
-        }
-        for name, made in own.items():
-            given = made if buf is None else buf[name]
-            if given.shape != made.shape:
-                raise InputError(f"buf[{name!r}] has the shape {given.shape}: expected {made.shape}")
-            setattr(self, name, given)
-
-    observations: Rows
-    rewards: Rows
-    terminals: Rows
-    truncations: Rows
-    masks: Rows
-    actions: Rows
-
-    def _summary(self, finished: NDArray[np.int64]) -> dict[str, float]:
-        """The means of what finished episodes say about themselves."""
-        told = {name: rows for name, rows in self._batch.infos.items() if name.startswith("episode_")}
-        return {name: float(rows[finished].mean()) for name, rows in told.items()}
 
 
 def puffer_env(target: str, **given: Any) -> Any:

@@ -13,6 +13,7 @@ from hotloop.core.world import Array, Part
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
+from hotloop.envs.spec import MAX_SEED
 
 RENDER_MODES = ("rgb_array", "ansi")
 
@@ -47,7 +48,7 @@ def render_modes(batch: Batch) -> list[str]:
 def box(batch: Batch, declared: Array | Part, shape: tuple[int, ...]) -> Box:
     """What numbers of a shape can be: as the world declares, or all that their type can hold."""
     dtype = batch.observations.dtype
-    low, high = limits(dtype)
+    low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return Box(
         low if declared.low is None else declared.low,
         high if declared.high is None else declared.high,
@@ -64,12 +65,6 @@ def observation_space(batch: Batch, seen: Seen, axes: int) -> Box | Dict:
     return Dict({part.name: box(batch, part, seen[part.name].shape[axes:]) for part in layout.parts})
 
 
-def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    if dtype.kind == "f":
-        return -np.inf, np.inf
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
-
-
 def has_agent_axis(batch: Batch) -> bool:
     """Whether observations are [num_envs, agents, ...] rather than [num_envs, ...]."""
     shape = batch.observations.shape
@@ -79,18 +74,13 @@ def has_agent_axis(batch: Batch) -> bool:
 def whole_observations(batch: Batch) -> Seen:
     """Views of the observations, [num_envs, ...], without an axis for an agent that is alone."""
     alone = batch.spec.agents == 1 and has_agent_axis(batch)
-    return each(shown(batch), lambda rows: rows[:, 0] if alone else rows)
+    return each(batch.parts or batch.observations, lambda rows: rows[:, 0] if alone else rows)
 
 
 def agent_observations(batch: Batch) -> Seen:
     """Views of the observations, [num_envs, agents, ...]."""
     has_axis = has_agent_axis(batch)
-    return each(shown(batch), lambda rows: rows if has_axis else rows[:, None])
-
-
-def shown(batch: Batch) -> Seen:
-    """The observations as other libraries see them: by parts where the world declares them."""
-    return batch.parts or batch.observations
+    return each(batch.parts or batch.observations, lambda rows: rows if has_axis else rows[:, None])
 
 
 def each(seen: Seen, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Seen:
@@ -126,8 +116,6 @@ def infos_of(batch: Batch) -> dict[str, NDArray[Any]]:
     return {**batch.infos, **more}
 
 
-MAX_SEED = 2**64 - 1
-
 Words = NDArray[np.uint64]
 
 
@@ -152,9 +140,12 @@ class EpisodeSeeds:
         self, envs: NDArray[np.int64], seeds: Sequence[int | None], random: np.random.Generator
     ) -> Words:
         """Seed envs anew; one that is given None goes on, or gets a random seed where it never had one."""
+        for seed in seeds:
+            if seed is not None and not 0 <= seed <= MAX_SEED:
+                raise InputError(f"seed {seed} is out of range: expected 0 to 2**64 - 1")
         fresh = np.array([seed is not None for seed in seeds], np.bool_)
         unseeded = ~fresh & ~self._seeded[envs]
-        given = np.array([checked(seed) for seed in seeds], np.uint64)
+        given = np.array([seed or 0 for seed in seeds], np.uint64)
         given[unseeded] = random.integers(2**63, size=int(unseeded.sum()), dtype=np.uint64)
         anew = fresh | unseeded
         self._given[envs[anew]] = given[anew]
@@ -163,13 +154,6 @@ class EpisodeSeeds:
         if not anew.all():
             given[~anew] = self.follow(envs[~anew])
         return given
-
-
-def checked(seed: int | None) -> int:
-    """The seed, 0 in the place of None; InputError where it is out of range."""
-    if seed is not None and not 0 <= seed <= MAX_SEED:
-        raise InputError(f"seed {seed} is out of range: expected 0 to 2**64 - 1")
-    return seed or 0
 
 
 def mix_rows(*words: Words) -> Words:

@@ -243,14 +243,10 @@ def mask_in(*places: Any) -> Any:
         if isinstance(place, Mapping):
             mask = place.get(MASK)
             if mask is not None:
-                return looked_at(mask)
+                # every look at an element of another library's array would be a call of that library
+                is_plain = isinstance(mask, (np.ndarray, list, tuple)) or not hasattr(mask, "__array__")
+                return mask if is_plain else np.asarray(mask)
     return None
-
-
-def looked_at(mask: Any) -> Any:
-    """A mask that is quick to look at: of an array of another library every element would be a call of it."""
-    is_plain = isinstance(mask, (np.ndarray, list, tuple)) or not hasattr(mask, "__array__")
-    return mask if is_plain else np.asarray(mask)
 
 
 def mask_method(env: Any) -> Callable[[], Any] | None:

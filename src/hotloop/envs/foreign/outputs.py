@@ -13,6 +13,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from enum import Enum, auto
@@ -132,7 +133,7 @@ def is_class_of(cls: type, package: str, name: str) -> bool:
     return home is not None and issubclass(cls, getattr(home, name))
 
 
-def held(value: Any, name: str) -> Any:
+def stored_value(value: Any, name: str) -> Any:
     """Return what an object holds under a name, and run none of its code; ABSENT if code would answer."""
     found = getattr_static(value, name, ABSENT)
     if isinstance(found, MemberDescriptorType):  # of a class with slots
@@ -147,7 +148,7 @@ def held(value: Any, name: str) -> Any:
 def computes_fields(value: Any) -> bool:
     """Return whether reading a field of a dataclass runs code of its class."""
     cls = type(value)
-    absent = [each.name for each in fields(value) if held(value, each.name) is ABSENT]
+    absent = [each.name for each in fields(value) if stored_value(value, each.name) is ABSENT]
     computed = (
         not isinstance(getattr_static(cls, name, None), (MemberDescriptorType, NoneType)) for name in absent
     )
@@ -158,7 +159,7 @@ def fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass or a namespace by name."""
     if isinstance(value, SimpleNamespace):
         return dict(vars(value))
-    found = {each.name: held(value, each.name) for each in fields(value)}
+    found = {each.name: stored_value(value, each.name) for each in fields(value)}
     return {name: None if each is ABSENT else each for name, each in found.items()}
 
 
@@ -169,7 +170,16 @@ def check_output(name: str, value: Any, *, declared: bool = False, deep: int = 0
     if kind is Kind.FIELDS and is_dataclass(value) and computes_fields(value):
         kind = Kind.LAZY
     if kind is Kind.LAZY or (kind is Kind.UNKNOWN and declared):
-        raise refused(name, cls, kind)
+        what = f"{name} is a {cls.__module__}.{cls.__qualname__}"
+        if kind is Kind.UNKNOWN:
+            raise InputError(
+                f"{what}, whose values Hotloop cannot read: return numbers, texts, NumPy arrays, or tuples, "
+                "lists, dicts, named tuples and dataclasses of them"
+            )
+        raise InputError(
+            f"{what}, which computes its values when they are read: return a NumPy array, or a plain tuple, "
+            "list or dict"
+        )
     if deep > DEEPEST or kind is Kind.UNKNOWN:
         return
     if cls is np.ndarray and value.dtype == object:
@@ -191,19 +201,6 @@ def parts_of(kind: Kind, value: Any) -> Iterable[tuple[object, Any]]:
     ):
         return enumerate(value)
     return ()
-
-
-def refused(name: str, cls: type, kind: Kind) -> InputError:
-    what = f"{cls.__module__}.{cls.__qualname__}"
-    if kind is Kind.UNKNOWN:
-        return InputError(
-            f"{name} is a {what}, whose values Hotloop cannot read: return numbers, texts, NumPy arrays, or "
-            "tuples, lists, dicts, named tuples and dataclasses of them"
-        )
-    return InputError(
-        f"{name} is a {what}, which computes its values when they are read: return a NumPy array, or a plain "
-        "tuple, list or dict"
-    )
 
 
 # What the text of an object has in it that says nothing about itself.
@@ -231,20 +228,16 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
             yield from leaves(f"{name}.{index}", part)
     elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)) or hasattr(value, "__array__"):
         yield name, np.asarray(value)
+    elif isinstance(value, (set, frozenset)):
+        yield name, np.array(repr(sorted(value, key=repr)))
     else:
-        yield name, spelled(value)
+        # A text that is equal where the value is; an object that says only where it is kept has none.
+        text = str.__repr__(value) if isinstance(value, str) else repr(value)
+        yield name, None if ADDRESS.search(text) else np.array(text)
 
 
 def is_number(value: Any) -> bool:
     return isinstance(value, (Number, np.generic))
-
-
-def spelled(value: Any) -> NDArray[Any] | None:
-    """A value as text that is equal where it is; None for an object that says only where it is kept."""
-    if isinstance(value, (set, frozenset)):
-        return np.array(repr(sorted(value, key=repr)))
-    text = str.__repr__(value) if isinstance(value, str) else repr(value)
-    return None if ADDRESS.search(text) else np.array(text)
 
 
 class Answers:
@@ -285,6 +278,9 @@ NOTHING: dict[str, Any] = {}  # What is shown of a value that cannot be compared
 # What has been looked into, by its id; each thing once, since animals know their worlds and neighbours.
 Known = dict[int, object]
 
+# What a constructor is told, rather than something that lives.
+SETTING = (NoneType, bool, int, float, str, Enum, PurePath, np.generic)
+
 # What has no attributes that are columns.
 PLAIN = (list, tuple, Mapping, set, frozenset, np.ndarray, ModuleType, type)
 
@@ -293,10 +289,10 @@ def state_of(model: object) -> dict[str, Any]:
     """Return what a model declares as its outputs, otherwise its public attributes; what compares of them."""
     declared = declared_outputs(model)
     if declared is not None:
-        return shown(declared, {id(model): model})
+        return comparable_parts(declared, {id(model): model})
     held = attributes(model)
     held |= {name: getattr(model, name) for name in LISTS if name not in held and hasattr(model, name)}
-    return shown(held, {id(model): model})
+    return comparable_parts(held, {id(model): model})
 
 
 def declared_outputs(model: object) -> Mapping[str, Any] | None:
@@ -327,18 +323,13 @@ def settings_within(thing: object, path: str, keys: frozenset[str], known: Known
     """Yield the fields of a thing, and of what its attributes hold, that are settings."""
     named = keys.union(parameters_of(type(thing)))
     for name, value in attributes(thing).items():
-        if name in named and is_plain(value):
+        if name in named and isinstance(value, SETTING):
             yield path + name
         elif hasattr(value, "__dict__") and not (
             callable(value) or isinstance(value, PLAIN) or id(value) in known
         ):
             known[id(value)] = value
             yield from settings_within(value, f"{path}{name}.", keys, known)
-
-
-def is_plain(value: object) -> bool:
-    """Return whether a value is one that a constructor is told, rather than something that lives."""
-    return value is None or isinstance(value, (bool, int, float, str, Enum, PurePath, np.generic))
 
 
 def attributes(thing: object) -> dict[str, Any]:
@@ -349,32 +340,32 @@ def attributes(thing: object) -> dict[str, Any]:
     return {name: value for name, value in held.items() if name[0] != "_"}
 
 
-def shown(held: Mapping[str, Any], known: Known) -> dict[str, Any]:
+def comparable_parts(held: Mapping[str, Any], known: Known) -> dict[str, Any]:
     """What can be compared of values by name, and nothing of the others."""
-    found = {name: seen(value, known) for name, value in held.items()}
+    found = {name: comparable(value, known) for name, value in held.items()}
     return {name: value for name, value in found.items() if value is not NOTHING}
 
 
-def seen(value: Any, known: Known) -> Any:
+def comparable(value: Any, known: Known) -> Any:
     """What can be compared of a value."""
     if value is None or isinstance(value, (str, Enum)):
         return value.name if isinstance(value, Enum) else value
     if is_number(value):
-        return numbers(value)
+        return as_array(value)
     if isinstance(value, np.ndarray):
         return value if value.dtype != object else of_list(value.tolist(), known)
     if id(value) in known:
         return NOTHING
     known[id(value)] = value
-    return inside(value, known)
+    return comparable_inside(value, known)
 
 
-def inside(value: Any, known: Known) -> Any:
+def comparable_inside(value: Any, known: Known) -> Any:
     """What can be compared of something that holds others; NOTHING of code."""
     if isinstance(value, Mapping):
         # by plain keys; otherwise in order, since the text of an object says where it is in memory
         if all(isinstance(key, (str, int, float, tuple, Enum)) for key in value):
-            return shown({str(key): part for key, part in value.items()}, known)
+            return comparable_parts({str(key): part for key, part in value.items()}, known)
         return of_list(list(value.values()), known)
     if isinstance(value, (set, frozenset)):
         has_order = all(isinstance(part, str) for part in value) or all(map(is_number, value))
@@ -382,10 +373,10 @@ def inside(value: Any, known: Known) -> Any:
     if isinstance(value, (Sequence, deque)) and not isinstance(value, (bytes, bytearray, memoryview, range)):
         return of_list(list(value), known)
     is_code = callable(value) or isinstance(value, (ModuleType, type))
-    return NOTHING if is_code else shown(attributes(value), known) or NOTHING
+    return NOTHING if is_code else comparable_parts(attributes(value), known) or NOTHING
 
 
-def numbers(value: Any) -> Any:
+def as_array(value: Any) -> Any:
     """As an array; numbers of Python's that fit into none, such as fractions, by their text."""
     array = np.array(value)
     return array if array.dtype != object else np.array([repr(part) for part in array.flat])
@@ -394,12 +385,12 @@ def numbers(value: Any) -> Any:
 def of_list(parts: list[Any], known: Known) -> Any:
     """Numbers and texts as an array, objects of one class as columns, others one by one."""
     if all(map(is_number, parts)) or all(isinstance(part, str) for part in parts):
-        return numbers(parts)
+        return as_array(parts)
     is_rows = all(isinstance(part, (list, tuple)) for part in parts) and len(set(map(len, parts))) == 1
     if is_rows and all(map(is_number, np.array(parts, object).flat)):
-        return numbers(parts)
+        return as_array(parts)
     if len(set(map(type, parts))) > 1 or isinstance(parts[0], PLAIN) or not attributes(parts[0]):
-        return shown({str(index): part for index, part in enumerate(parts)}, known)
+        return comparable_parts({str(index): part for index, part in enumerate(parts)}, known)
     fresh = [part for part in parts if id(part) not in known]
     if not fresh:
         return NOTHING
@@ -424,15 +415,18 @@ def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Not
     space = subject.spaces[0]
 
     def look(where: str) -> None:
-        for fault in faults(subject, space):
+        for fault in faults_of(subject, space):
             seen.setdefault(fault.partition(":")[0], f"{fault}, {where}")
 
     try:
         if actions is None:
             subject.reset()
             look("at the reset")
+            actions = ()
+            with suppress(InputError):  # an env that does not say what its actions are is only reset
+                actions = subject.draw(np.random.default_rng(0), EXAMINED_STEPS)
         begin = now_ns()
-        for step, chosen in enumerate(drawn(subject) if actions is None else actions, 1):
+        for step, chosen in enumerate(actions, 1):
             subject.step(chosen)
             look(f"at step {step}")
             if now_ns() - begin > BOX_NS:
@@ -442,15 +436,7 @@ def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Not
     return tuple(notice(Code.INTERFACE, target=subject.spec.name, fault=fault) for fault in seen.values())
 
 
-def drawn(subject: Subject) -> Sequence[Any]:
-    """Random actions; none if an env does not say what its actions are."""
-    try:
-        return subject.draw(np.random.default_rng(0), EXAMINED_STEPS)
-    except InputError:
-        return ()
-
-
-def faults(subject: Subject, space: Any) -> Iterator[str]:
+def faults_of(subject: Subject, space: Any) -> Iterator[str]:
     answers = subject.answers()
     for name, rows in answers.items():
         is_real = rows.dtype.kind == "f" and name.startswith(("observations", "rewards"))

@@ -298,17 +298,16 @@ def loaded_class(asked: str, name: str) -> type | None:
     """The class of that name in whatever is imported, as a profile's rows name it; refuses one of several."""
     held = (getattr(module, "__dict__", {}).get(name) for module in list(sys.modules.values()))
     named = [each for each in held if isinstance(each, type) and each.__name__ == name]
-    found = {file_of(each): each for each in reversed(named)}  # a file may be imported by two names
+    # a file may be imported by two names
+    found = {
+        str(getattr(sys.modules.get(each.__module__), "__file__", each.__module__)): each
+        for each in reversed(named)
+    }
     found = {each.__module__: each for each in found.values()}
     if len(found) > 1:
         several = ", ".join(f"{module}.{asked}" for module in sorted(found))
         raise InputError(f"--time {asked}: there are several {name}; write one of {several}")
     return next(iter(found.values()), None)
-
-
-def file_of(kind: type) -> str:
-    """Where a class is written."""
-    return str(getattr(sys.modules.get(kind.__module__), "__file__", kind.__module__))
 
 
 def refuse_unwatchable(name: str, owner: Any, function: Callable[..., Any]) -> None:
