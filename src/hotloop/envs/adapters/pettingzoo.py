@@ -8,6 +8,7 @@ saw when it last had to choose; before its first choice that is nothing, in zero
 
 from collections.abc import Collection, Mapping
 from copy import deepcopy
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -133,10 +134,9 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         now = views.each(self._seen, lambda rows: rows[0].copy())
         lost = gone if self._batch.spec.has_empty_rows else ()
         return {
-            agent: views.each(
-                now, lambda rows, row=row, zero=agent in lost: np.zeros_like(rows[row]) if zero else rows[row]
-            )
+            agent: views.each(own, np.zeros_like) if agent in lost else own
             for agent, row in told.items()
+            for own in [views.each(now, itemgetter(row))]
         }
 
     def _infos(self, told: Mapping[str, int]) -> dict[str, dict[str, Any]]:
