@@ -65,7 +65,7 @@ def make(target: str, /, **given: object) -> Batch:
         build = cuda.build()
     decided |= decided_by_world
     spec = batch_spec(found.target, world, preset, impl, parameters, options, decided)
-    return logged(_open(replace(spec, build=build, notices=notices), plan))
+    return logged(make_batch(replace(spec, build=build, notices=notices), plan))
 
 
 def _decide(
@@ -118,7 +118,7 @@ def _check_device(options: BatchSettings, world: World) -> None:
         raise MissingError(f"device=cuda: {why_not}; or leave out device=")
 
 
-def _open(spec: BatchSpec, plan: Plan) -> Batch:
+def make_batch(spec: BatchSpec, plan: Plan) -> Batch:
     """Return the batch of a spec; an engine that works in two ways is looked at after every call."""
     if spec.impl == "reference":
         return Batch(ReferenceEngine(spec.world, plan, spec.parameters, spec.settings), spec)

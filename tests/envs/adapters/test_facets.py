@@ -16,7 +16,7 @@ from hotloop.envs.adapters.gymnasium import HotloopEnv, HotloopVectorEnv
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv
 from hotloop.envs.adapters.pufferlib import PufferRows
 from hotloop.envs.batch import Batch
-from hotloop.envs.open import _engine
+from hotloop.envs.open import make_batch
 from hotloop.envs.spec import BatchSettings, batch_spec
 
 ACTIONS, LENGTH = 7, 5
@@ -91,7 +91,7 @@ def solo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     def make(target: str, *, num_envs: int, autoreset: bool, render_mode: str) -> Batch:
         settings = BatchSettings(num_envs=num_envs, autoreset=autoreset, render_mode=render_mode)
         spec = batch_spec(target, WORLD, "default", "reference", parameters, settings, {})
-        return Batch(_engine(spec, WORLD.plan(parameters)), spec)
+        return make_batch(spec, WORLD.plan(parameters))
 
     monkeypatch.setattr(views, "make", make)
 
