@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,30 +13,33 @@ from numpy.typing import NDArray
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
 from hotloop.envs.batch import Batch
-from hotloop.envs.native import EngineWrapper, Seeds, ShadowedEngine, build_of, plain_values
+from hotloop.envs.native import EngineWrapper, Seeds, build_of, plain_values
 from hotloop.envs.spec import BatchSettings, Build
 
 CLOCK = "CUDA events and the clocks of warps"  # What phases are timed with
 
 
-class DeviceEngine(ShadowedEngine, Protocol):
-    """An engine whose arrays are torch tensors in a GPU's memory; a step is only begun when it returns."""
+if TYPE_CHECKING:
+    from hotloop.envs.native import NativeBatch
 
-    def wait(self) -> None:
-        """Return when everything asked for is done."""
+    class DeviceEngine(NativeBatch):
+        """An engine whose arrays are torch tensors on a GPU; a step is only begun when it returns."""
 
-    def use_stream(self, stream: int, /) -> None:
-        """Work on a stream, given as its address; 0 is the default one."""
+        def wait(self) -> None:
+            """Return when everything asked for is done."""
 
-    def step_host(self, actions: NDArray[np.int32], /) -> None:
-        """Step with actions that are on the host, which are copied."""
+        def use_stream(self, stream: int, /) -> None:
+            """Work on a stream, given as its address; 0 is the default one."""
 
-    def host_arrays(self) -> dict[str, NDArray[Any]]:
-        """Copies of every array."""
+        def step_host(self, actions: NDArray[np.int32], /) -> None:
+            """Step with actions that are on the host, which are copied."""
 
-    def digests(self) -> NDArray[np.uint64]: ...
+        def host_arrays(self) -> dict[str, NDArray[Any]]:
+            """Copies of every array."""
 
-    def bytes_an_env(self) -> int: ...
+        def digests(self) -> NDArray[np.uint64]: ...
+
+        def bytes_an_env(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,7 @@ def copy_bandwidth(gigabytes: int = 4, times: int = 20) -> float:
     return found
 
 
-def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngine:
+def make_engine(world: World, plan: Plan, options: BatchSettings) -> "DeviceEngine":
     """A batch on the GPU; `why_not` must have said None. DeviceError where its memory is too small."""
     if plan.get("memmap"):
         raise InputError("device=cuda: a memory-mapped file is the host's; keep everything in memory")
@@ -113,7 +116,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngin
 class HostViews(EngineWrapper):
     """A GPU's engine as one on the host: its arrays are NumPy copies, made anew after every call."""
 
-    def __init__(self, engine: DeviceEngine) -> None:
+    def __init__(self, engine: "DeviceEngine") -> None:
         super().__init__(engine)
         self._engine = engine
         self._arrays = engine.host_arrays()
@@ -145,12 +148,6 @@ class HostViews(EngineWrapper):
         self._engine.choose(player, chosen)
         actions[...] = chosen.cpu().numpy()
 
-    def shadow(self) -> tuple[int, int]:
-        return self._engine.shadow()
-
-    def mismatches(self, env: int) -> Sequence[tuple[int, ...]]:
-        return self._engine.mismatches(env)
-
     def _copy(self) -> None:
         for name, rows in self._engine.host_arrays().items():
             self._arrays[name][...] = rows
@@ -163,7 +160,7 @@ class DeviceBatch(Batch):
     """
 
     @property
-    def on_device(self) -> DeviceEngine:
+    def on_device(self) -> "DeviceEngine":
         """What steps it; OrderError once it is closed."""
         return cast("DeviceEngine", self.engine)
 

@@ -1,17 +1,17 @@
 """Engines: what a batch calls to have its envs stepped, whichever code does it.
 
 The native module's batches, for which this is the only door, the twins of `reference.py` and whatever stands
-in front of one of them agree on `Engine`, in everything but speed.
+in front of one of them agree in everything but speed.
 """
 
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,67 +22,21 @@ from hotloop.core.files import free_path
 from hotloop.core.world import Plan, Rival, World
 from hotloop.envs.spec import BatchSettings, Build
 
+if TYPE_CHECKING:
+    from hotloop import _native
+
+    NativeBatch = _native.Batch
+    from hotloop.envs.reference import ReferenceEngine
+
 Seeds = NDArray[np.uint64] | None  # One an env; None is each env's own next one
 
 
-class Engine(Protocol):
-    """Envs of one world, stepped together through arrays that it owns.
+# What a batch calls to have its envs stepped; _native.pyi has the calls, `ReferenceEngine` says what they do.
+# RuntimeError says that a call came too early or too late, TypeError that actions cannot be read in place.
+Engine: TypeAlias = "NativeBatch | ReferenceEngine | EngineWrapper"
 
-    RuntimeError says that a call came too early or too late, TypeError that actions cannot be read in place.
-    """
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Every array by name, [num_envs, ...]; views that the next call rewrites."""
-
-    def reset(self, seeds: Seeds, /) -> None: ...
-
-    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds, /) -> None: ...
-
-    def step(self, actions: NDArray[np.int32], /) -> None: ...
-
-    def players(self) -> list[str]: ...
-
-    def choose(self, player: int, actions: NDArray[np.int32], /) -> None:
-        """Let the player of a number fill in the actions."""
-
-    def picture(self, env: int, /) -> NDArray[np.uint8]:
-        """What a world's drawer draws from."""
-
-    def digest(self, env: int, /) -> int:
-        """A hash of an env's logical state."""
-
-    def save(self, env: int, /) -> bytes: ...
-
-    def load(self, env: int, saved: bytes, /) -> None: ...
-
-    def fork(self, env: int, into: int, /) -> None:
-        """Copy one env into the place of another."""
-
-    def counters(self) -> list[tuple[str, int]]: ...
-
-    def phase_names(self) -> list[str]: ...
-
-    def phase_ns(self, last_step_only: bool, /) -> Sequence[float]:
-        """Of each phase, in the order of their names."""
-
-    def step_ns(self, last_step_only: bool, /) -> float: ...
-
-    def keep_log(self, rows: int, /) -> None: ...
-
-    def take_log(self) -> NDArray[np.int64]: ...
-
-    def lend(self, threads: int, /) -> None:
-        """Step with another pool's threads, where it has threads at all; 0 is with its own."""
-
-
-class ShadowedEngine(Engine, Protocol):
-    """An engine that can do part of its work in a second way and compare."""
-
-    def shadow(self) -> tuple[int, int]:
-        """Comparisons so far, and mismatches."""
-
-    def mismatches(self, env: int, /) -> Sequence[tuple[int, ...]]:
-        """The first of an env, by their places."""
+# An engine that can do part of its work in a second way and compare.
+ShadowedEngine: TypeAlias = "NativeBatch | EngineWrapper"
 
 
 @cache
@@ -99,7 +53,7 @@ def load_native() -> ModuleType | None:
     return None if isinstance(module, ImportError) else module
 
 
-def _native() -> ModuleType:
+def _built() -> ModuleType:
     """Return the native module, which the caller knows is built."""
     module = load_native()
     assert module is not None
@@ -131,13 +85,13 @@ def plain_values(plan: Plan) -> dict[str, int | float | str | list[Any]]:
     return {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
 
 
-def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEngine:
+def make_engine(world: World, plan: Plan, options: BatchSettings) -> "NativeBatch":
     """A native batch; `why_not` must have said None. SetupError where the machine lacks what is asked for.
 
     InputError where a file cannot be mapped.
     """
     try:
-        engine: ShadowedEngine = _native().make(
+        engine: NativeBatch = _built().make(
             world.native_name,
             plain_values(plan),
             options.num_envs,
@@ -157,7 +111,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEng
 
 def mark_cost_ns() -> float:
     """What one mark of a phase takes in native code, here and now."""
-    cost: float = _native().mark_ns()
+    cost: float = _built().mark_ns()
     return cost
 
 

@@ -71,6 +71,7 @@ class ReferenceEngine:
         self.log_rows = 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return every array by name, [num_envs, ...]; views that the next call rewrites."""
         return {**self.rows, "final_observations": self.final_observations}
 
     def reset(self, seeds: NDArray[np.uint64] | None) -> None:
@@ -149,17 +150,20 @@ class ReferenceEngine:
         return list(self.seats.names)
 
     def choose(self, player: int, actions: NDArray[np.int32]) -> None:
+        """Let the player of a number fill in the actions."""
         if not self.ready:
             raise RuntimeError("choose before reset: call reset() first")
         self.seats.choose(self.seats.names[player], self.begun, actions)
 
     def picture(self, env: int) -> NDArray[np.uint8]:
+        """Return what a world's drawer draws from."""
         if not self.ready:
             raise RuntimeError("picture before reset: call reset() first")
         cells: NDArray[np.uint8] = self.twins[env].picture()  # type: ignore[attr-defined]
         return cells
 
     def digest(self, env: int) -> int:
+        """Return a hash of an env's logical state."""
         return self.twins[env].digest()
 
     def save(self, env: int) -> bytes:
