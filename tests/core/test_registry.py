@@ -4,7 +4,8 @@ import pytest
 
 from hotloop.core import registry
 from hotloop.core.errors import InputError
-from hotloop.core.registry import find, presets, worlds
+from hotloop.core.machine import install_line
+from hotloop.core.registry import Obstacle, ProbeError, find, package_missing, presets, worlds
 
 WORLD = """
 from hotloop.core.world import World
@@ -108,3 +109,26 @@ def test_every_probe_says_what_it_is_for_and_is_named_like_its_file():
     for probe in found.values():
         assert probe.purpose
         assert "\n" not in probe.purpose
+
+
+def test_a_package_that_is_there_is_no_obstacle() -> None:
+    assert package_missing("json") is None
+
+
+def test_a_missing_package_is_named_with_what_installs_it() -> None:
+    assert package_missing("no_such_package") == Obstacle(
+        why="no_such_package is not installed", remedy=install_line("no_such_package")
+    )
+
+
+def test_torch_comes_with_the_trainer(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = package_missing("torch")
+    assert found is not None
+    assert "[train]" in found.remedy
+
+
+def test_an_error_of_a_probe_carries_its_reason_and_its_remedy() -> None:
+    error = ProbeError("it is dark", "light a lamp")
+    assert error.obstacle == Obstacle(why="it is dark", remedy="light a lamp")
+    assert str(error) == "it is dark: light a lamp"

@@ -9,17 +9,13 @@ from typing import Any
 from hotloop.core.clock import now_ns
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, package_missing
+from hotloop.core.registry import Probe, ProbeError, Scene, package_missing
 from hotloop.core.sampler import name_of
 from hotloop.probes import samples
 
 MOST_FUNCTIONS = 5  # Looked at where none was named
 
 COLUMNS = ("line", "hits", "total_ns", "share", "code")
-
-
-def why_not() -> Obstacle | None:
-    return package_missing("line_profiler")
 
 
 def look(scene: Scene) -> Finding:
@@ -109,6 +105,6 @@ def table(name: str, function: Any, timings: Any, *, unit_ns: float) -> Table:
 probe = Probe(
     name="line",
     purpose="the lines of the functions that --time names, or of the five hottest",
-    why_not=why_not,
+    why_not=lambda: package_missing("line_profiler"),
     look=look,
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import place
-from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
+from hotloop.core.registry import Probe, Scene, package_missing
 from hotloop.stats.intervals import FEWEST, sign_interval
 
 PAIRS = FEWEST  # Of windows: as many as an exact interval needs
@@ -37,10 +37,6 @@ COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
 PEAK = ("site", "bytes", "share")
 
 Sites = Mapping[str, float]  # Bytes, or allocations, by the line that allocated
-
-
-def why_not() -> Obstacle | None:
-    return package_missing("memray")
 
 
 def look(scene: Scene) -> Finding:
@@ -210,6 +206,6 @@ def largest(held: Sites, peak_bytes: int) -> tuple[tuple[Any, ...], ...]:
 probe = Probe(
     name="memory",
     purpose="peak, allocations and growth of memory by the line that allocates",
-    why_not=why_not,
+    why_not=lambda: package_missing("memray"),
     look=look,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.registry import Obstacle, Probe, Scene, package_missing
+from hotloop.core.registry import Probe, Scene, package_missing
 
 MOST_FUNCTIONS = 8  # Of each thread
 
@@ -15,10 +15,6 @@ TASKS = Path("/proc/self/task")
 BUSY_SHARE = 0.05  # Of the wall time, from which on a thread is called busy
 
 FUNCTION_COLUMNS = ("thread", "function", "calls", "own_ns", "total_ns")
-
-
-def why_not() -> Obstacle | None:
-    return package_missing("yappi")
 
 
 def look(scene: Scene) -> Finding:
@@ -116,6 +112,6 @@ def functions_of(yappi: Any, thread: Any) -> list[tuple[Any, ...]]:
 probe = Probe(
     name="threads",
     purpose="CPU time by thread, native ones too, and the functions of Python's",
-    why_not=why_not,
+    why_not=lambda: package_missing("yappi"),
     look=look,
 )

@@ -11,7 +11,7 @@ from uuid import uuid4
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import give_name
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, package_missing
+from hotloop.core.registry import Probe, ProbeError, Scene, package_missing
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import EventList
@@ -203,10 +203,6 @@ def bound(path: Path, most_bytes: int) -> None:
     path.write_text(json.dumps(trace), encoding="utf-8")
 
 
-def why_not() -> Obstacle | None:
-    return package_missing("torch")
-
-
 def look(scene: Scene) -> Finding:
     """Play the calls of a window one by one."""
     plays = [scene.draw(1) for _ in range(WAIT + WARMUP + ACTIVE)]
@@ -240,6 +236,6 @@ def found_by(window: TorchWindow, turns: int) -> Finding:
 probe = Probe(
     name="torch",
     purpose="the operators and kernels of torch, with a Chrome trace",
-    why_not=why_not,
+    why_not=lambda: package_missing("torch"),
     look=look,
 )
