@@ -11,8 +11,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import settings as folders
 from hotloop.lab.training import settings as training_settings
-from hotloop.lab.training.record import Window
-from hotloop.lab.training.run import Asked, Watch, train
+from hotloop.lab.training.run import TrainingWindow, TrainListener, TrainRequest, train
 from hotloop.lab.training.settings import RunSettings
 
 SMALL = {
@@ -35,18 +34,18 @@ def small(target: str = "prospector/short", updates: int = 6, **words: object) -
     return training_settings.read(Target(target, {**SMALL, **total, **keys}))
 
 
-def run_of(folder: Path, name: str = "a") -> folders.Run:
-    return folders.Run(folder=folder / name)
+def run_of(folder: Path, name: str = "a") -> folders.RunFolder:
+    return folders.RunFolder(folder=folder / name)
 
 
 def trained(
     folder: Path, made: RunSettings, *, name: str = "a", **more: object
-) -> tuple[Record, list[Window], list[str]]:
+) -> tuple[Record, list[TrainingWindow], list[str]]:
     """Train to the end: the record, the windows, and what was said."""
-    windows: list[Window] = []
+    windows: list[TrainingWindow] = []
     said: list[str] = []
-    asked = Asked(settings=made, run=run_of(folder, name), told=made.target, **more)  # type: ignore[arg-type]
-    return train(asked, Watch(window=windows.append, say=said.append)), windows, said
+    asked = TrainRequest(settings=made, run=run_of(folder, name), told=made.target, **more)  # type: ignore[arg-type]
+    return train(asked, TrainListener(window=windows.append, say=said.append)), windows, said
 
 
 @contextmanager

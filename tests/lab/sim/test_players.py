@@ -12,7 +12,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.sim.sim import open_game, sim
-from hotloop.lab.training.settings import Run
+from hotloop.lab.training.settings import RunFolder
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     trainer = Trainer(hotloop.make("cards/mirror", num_envs=8, villain="none"), settings)
     trainer.update()
-    run = Run(folder=folder / "train_dir/tiny")
+    run = RunFolder(folder=folder / "train_dir/tiny")
     run.claim(Target("cards/mirror"))
     trainer.save(run.checkpoints)
     return folder

@@ -77,7 +77,7 @@ def test_a_run_that_is_being_trained_is_locked(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_a_fault_of_the_set_up(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match="cannot write"):
-        folders.Run(folder=tmp_path / "file" / "a").claim(Target("prospector", {}))
+        folders.RunFolder(folder=tmp_path / "file" / "a").claim(Target("prospector", {}))
 
 
 def test_episodes_under_way_are_kept_beside_their_checkpoint_and_go_with_it(tmp_path: Path) -> None:
@@ -98,6 +98,6 @@ def test_checkpoints_and_traces_stay_in_the_runs_folder_wherever_an_env_goes(
 ) -> None:
     monkeypatch.setattr(lifeline, "folder", tmp_path)
     monkeypatch.chdir("/")
-    run = folders.Run(folder=Path("train_dir/a"))
+    run = folders.RunFolder(folder=Path("train_dir/a"))
     assert run.checkpoints == tmp_path / "train_dir/a/checkpoints"
     assert run.trace.parent == run.place == tmp_path / "train_dir/a"

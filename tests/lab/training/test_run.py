@@ -18,8 +18,7 @@ from hotloop.envs.batch import Batch
 from hotloop.judge.course import views
 from hotloop.judge.expect import configuration
 from hotloop.lab.training import settings as folders
-from hotloop.lab.training.record import Window
-from hotloop.lab.training.run import Asked, train
+from hotloop.lab.training.run import TrainingWindow, TrainRequest, train
 from hotloop.report.kinds.train import training_facts
 from hotloop.train.rollout import Collector
 from hotloop.train.windows import METRICS, SCRIPT, Logs, read_metrics
@@ -28,7 +27,7 @@ BLINK = 0.005
 """Seconds of a planted sleep."""
 
 
-def what_was_learnt(windows: list[Window]) -> list[Any]:
+def what_was_learnt(windows: list[TrainingWindow]) -> list[Any]:
     return [(window.steps, window.losses, window.episodes) for window in windows]
 
 
@@ -337,7 +336,7 @@ def test_a_missing_package_is_named_with_what_installs_it(
 def test_nothing_is_made_where_the_trainer_refuses(tmp_path: Path) -> None:
     made = small(train__supervised_steps=10, train__teacher="nobody")
     with pytest.raises(InputError, match="nobody"):
-        train(Asked(settings=made, run=run_of(tmp_path), told=made.target))
+        train(TrainRequest(settings=made, run=run_of(tmp_path), told=made.target))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hotloop.core.record import Record
-    from hotloop.lab.training.record import Window
-    from hotloop.lab.training.run import Asked, Watch
-    from hotloop.lab.training.settings import Run
+    from hotloop.lab.training.run import TrainingWindow, TrainListener, TrainRequest
+    from hotloop.lab.training.settings import RunFolder
 
 OWN = ("network", "teacher")  # Keys that may name user code
 
@@ -86,11 +85,12 @@ def folders_of(options: TrainOptions) -> tuple[Path, Path]:
     return away / "runs", away / "records"
 
 
-def prepare_run(target: Target, root: Path, trusted: Path | None, *, resume: bool) -> "Asked":
+def prepare_run(target: Target, root: Path, trusted: Path | None, *, resume: bool) -> "TrainRequest":
     """Check everything that can be checked, then make or find the run's folder."""
     from hotloop.lab.training import settings as folders
     from hotloop.lab.training import settings as training_settings
-    from hotloop.lab.training.run import Asked, check_trace
+    from hotloop.lab.training.run import TrainRequest
+    from hotloop.lab.training.settings import check_trace
     from hotloop.lab.validate.shadow import comparisons_of
 
     popped = (target.keys.pop(key, None) for key in ("run", "validate"))
@@ -116,10 +116,10 @@ def prepare_run(target: Target, root: Path, trusted: Path | None, *, resume: boo
     check_trace(made.profiler, training_settings.updates_of(made))
     run = found if resume else folders.begin_run(root, name, target.name)
     told = training_settings.with_full_names(target)
-    return Asked(settings=made, run=run, told=told, resume=checkpoint, validate=validate)
+    return TrainRequest(settings=made, run=run, told=told, resume=checkpoint, validate=validate)
 
 
-def resumed_target(run: "Run", target: Target, trusted: Path | None) -> Target:
+def resumed_target(run: "RunFolder", target: Target, trusted: Path | None) -> Target:
     """Return what a run goes on with: what it was begun with, and over it what is given now.
 
     What its file alone names, and the command line does not, is not called unless it is of this project.
@@ -140,7 +140,7 @@ def resumed_target(run: "Run", target: Target, trusted: Path | None) -> Target:
     return was.with_keys(with_full_names(Target(was.name, target.keys)).keys)
 
 
-def run_in_view(asked: "Asked") -> "Record":
+def run_in_view(asked: "TrainRequest") -> "Record":
     """Train under a panel at a terminal, elsewhere with lines; both are on stderr."""
     from hotloop.lab.training.run import train as train_lab
 
@@ -175,7 +175,7 @@ class TrainingPanel:
     def __init__(self, live: Any, title: str) -> None:
         self._live = live
         self._title = title
-        self._windows: list[Window] = []
+        self._windows: list[TrainingWindow] = []
         self._said = ""
         self._due_ns = 0
 
@@ -187,7 +187,7 @@ class TrainingPanel:
             end = now_ns()
             self._due_ns = end + max(REDRAW_NS, round((end - begin) / MOST_SHARE))
 
-    def window(self, window: "Window") -> None:
+    def window(self, window: "TrainingWindow") -> None:
         self._windows.append(window)
         self.update(window.steps, window.total)
 
@@ -204,7 +204,7 @@ class TrainingLines:
     def update(self, steps: int, total: int) -> None:
         """Nothing between windows."""
 
-    def window(self, window: "Window") -> None:
+    def window(self, window: "TrainingWindow") -> None:
         stream = console.err or sys.stderr
         if self._title:
             stream.write(f"{self._title}\n")
@@ -216,14 +216,14 @@ class TrainingLines:
 
 
 @contextmanager
-def open_panel(asked: "Asked") -> "Iterator[Watch]":
+def open_panel(asked: "TrainRequest") -> "Iterator[TrainListener]":
     """Yield a panel at a terminal, lines elsewhere."""
-    from hotloop.lab.training.run import Watch
+    from hotloop.lab.training.run import TrainListener
 
     title = f"{asked.settings.target.name}  run={asked.run.name}"
     if not sys.stderr.isatty():
         lines = TrainingLines(f"{title}  {asked.run.folder}/logs/script.log")
-        yield Watch(update=lines.update, window=lines.window, say=lines.say)
+        yield TrainListener(update=lines.update, window=lines.window, say=lines.say)
         return
     from rich.console import Console
     from rich.live import Live
@@ -232,11 +232,11 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
     with Live(console=terminal, auto_refresh=False, transient=True) as live:
         panel = TrainingPanel(live, title)
         panel.update(0, asked.settings.train.total_timesteps)
-        yield Watch(update=panel.update, window=panel.window, say=panel.say)
+        yield TrainListener(update=panel.update, window=panel.window, say=panel.say)
 
 
 def draw_panel(
-    title: str, steps: int, total: int, windows: "Sequence[Window]", said: str = ""
+    title: str, steps: int, total: int, windows: "Sequence[TrainingWindow]", said: str = ""
 ) -> "RenderableType":
     """Draw all there is to see between two updates."""
     from rich.console import Group
@@ -265,7 +265,7 @@ def draw_panel(
     return Panel(Group(*parts), title=Text(title, "bold"), title_align="left")
 
 
-def panel_rows(windows: "Sequence[Window]") -> Iterator[tuple[str, str]]:
+def panel_rows(windows: "Sequence[TrainingWindow]") -> Iterator[tuple[str, str]]:
     """Yield the facts of the last window, and the curves of all."""
     last = windows[-1]
     pace = f"{speed(last.sps)} steps/s now, {speed(last.mean_sps)} on average"
@@ -289,7 +289,7 @@ def panel_rows(windows: "Sequence[Window]") -> Iterator[tuple[str, str]]:
         yield "validated", words_of_twin
 
 
-def twin_words(window: "Window") -> str:
+def twin_words(window: "TrainingWindow") -> str:
     """Return what the comparison with the world's twin came to; empty without one."""
     checked = window.validation
     if checked is None:
@@ -299,7 +299,7 @@ def twin_words(window: "Window") -> str:
     return f"{checked.comparisons:,} outputs equal to the twin's, to the byte"
 
 
-def window_words(window: "Window") -> str:
+def window_words(window: "TrainingWindow") -> str:
     """One line about one window."""
     words = [
         f"epoch {window.number:,}",

@@ -6,54 +6,136 @@ next one's time, and the windows add up to the run.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.machine import need
+from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
 from hotloop.core.progress import InterruptFlag
-from hotloop.core.record import Record
-from hotloop.core.spans import resident_bytes
+from hotloop.core.record import OUTCOME, Record, Resources, run_id
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.profile import describe_times
+from hotloop.core.spans import peak_rss_bytes, resident_bytes
 from hotloop.core.target import Target
-from hotloop.core.time_tree import TimeTree, tree_text
+from hotloop.core.time_tree import TimeTree, add, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
 from hotloop.lab import causal
+from hotloop.lab.loop.windows import (
+    STEPS,
+    Counted,
+    LoopLook,
+    describe_looks,
+    describe_stages,
+    keep_few,
+    stages_of,
+)
+from hotloop.lab.loop.windows import UPDATES as UPDATED
 from hotloop.lab.measure.loop import Tally
-from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.policy import LEARNING
+from hotloop.lab.measure.record import Recorder, both_validations, describe_method, describe_validation
+from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.training import settings as folders
 from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together
-from hotloop.lab.training.record import TrainingState, Window, record_of
-from hotloop.lab.training.settings import Run, RunSettings
+from hotloop.lab.training.settings import RunFolder, RunSettings, per_update
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
-from hotloop.probes.resources import Sampler, reader
-from hotloop.train.settings import HERE, ProfilerSettings
+from hotloop.probes.resources import ResourceSample, RunQueue, Sampler, gpu_facts, reader, ready_share
+from hotloop.train.settings import HERE
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Logs, Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
+    from hotloop.probes.torch import TorchWindow
     from hotloop.train.actors import ActorPool
     from hotloop.train.algorithm import Update
     from hotloop.train.evaluation import Evaluation
     from hotloop.train.ranks import Ranks
 
+
 SAMPLE_S = 0.25  # Between two looks at a GPU
+UPDATES = "updates."  # What the names of counters begin with that say whose arithmetic updates were made with
+STALENESS = "staleness"  # Updates by which what was learned from was old, a mean over each window
+MOST_ROUNDS = 64  # Windows, the last ones, whose trees are kept apart: as many as an interval needs
+CLOCK = "perf_counter_ns; regions "  # What a method says of its clock, before how the regions were timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TrainingWindow:
+    """What one window of updates came to."""
+
+    number: int  # Updates of the run so far
+    steps: int  # Env-steps of the run since its very beginning
+    total: int  # Env-steps it is to make
+    wall_ns: int
+    env_steps: int  # In this window
+    agent_steps: int  # Of those who lived in it
+    mean_sps: float  # Env-steps a second since this process began to train
+    episodes: WindowEpisodes  # Those that ended in it
+    update: "Update"  # The last one
+    losses: dict[str, float]  # Means over the window's updates
+    agreement: float | None
+    times: TimeTree | None
+    evaluation: "Evaluation | None"
+    validation: Validation | None
+    rss_bytes: int
+    gpu_bytes: int | None = None  # Of the GPU's memory, that torch holds; None without one
+    # Whether torch's profiler was on in it, so that its times are of the profiler as well
+    is_profiled: bool = False
+
+    @property
+    def sps(self) -> float:
+        """Env-steps a second in this window."""
+        return self.env_steps * 1e9 / self.wall_ns
+
+    @property
+    def eta_s(self) -> float:
+        """Seconds left at this window's speed."""
+        return max(self.total - self.steps, 0) / self.sps
+
+    def values(self) -> dict[str, float | int | str | None]:
+        """All of it by name, for the logs."""
+        ended, evaluation, checked = self.episodes, self.evaluation, self.validation
+        return {
+            "epoch": self.number,
+            "sps": self.sps,
+            "sps_mean": self.mean_sps,
+            "phase": self.update.phase,
+            "episodes": ended.episodes,
+            "return": ended.mean_return,
+            "length": ended.mean_length,
+            "learning_rate": self.update.learning_rate,
+            "agreement": self.agreement,
+            **{f"loss/{name}": value for name, value in self.losses.items()},
+            **{f"info/{name}": value for name, value in (ended.infos or ended.sampled).items()},
+            **{f"time/{part.path}": part.total_ns / 1e6 for part in (self.times.rows if self.times else ())},
+            "time/unaccounted": self.times.unaccounted_ns / 1e6 if self.times else None,
+            "eval/return": evaluation.mean_return if evaluation else None,
+            "eval/length": evaluation.mean_length if evaluation else None,
+            "validation/comparisons": checked.comparisons if checked else None,
+            "validation/mismatches": checked.mismatches if checked else None,
+            "rss_bytes": self.rss_bytes,
+            "gpu_bytes": self.gpu_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainRequest:
     """What a run is to do beside its settings."""
 
     settings: RunSettings
-    run: Run
+    run: RunFolder
     told: Target  # What the settings were read from, for the run's folder
     resume: Path | None = None  # A checkpoint to go on from
     validate: str | None = None  # `true`, `smoke`, `soak` or a number of comparisons
@@ -61,18 +143,56 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
-    """Who looks on; nothing of it is called inside a rollout."""
+class TrainListener:
+    """What a run calls meanwhile; nothing of it is called inside a rollout."""
 
     # After every update: env-steps so far, and those there are to be
     update: Callable[[int, int], None] = lambda steps, total: None
-    window: Callable[[Window], None] = lambda window: None  # After every window
+    window: Callable[[TrainingWindow], None] = lambda window: None  # After every window
     say: Callable[[str], None] = lambda text: None
 
 
-def train(asked: Asked, watch: Watch | None = None) -> Record:
+@dataclass(slots=True, kw_only=True)
+class TrainingState:
+    """What is known so far of a run, complete up to the last whole window."""
+
+    work: Tally
+    first_steps: int  # Env-steps of the run before this process
+    first_agent_steps: int = 0
+    begin_ns: int = 0
+    begin_cpu_ns: int = 0
+    begin_ready_ns: int | None = None
+    samples: Sequence[ResourceSample] = ()  # What was in use from time to time, where a GPU learns
+    ready: RunQueue = field(default_factory=RunQueue)
+    pauses: PauseClock = field(default_factory=PauseClock)
+    windows: list[TrainingWindow] = field(default_factory=list)
+    evaluations: list["Evaluation"] = field(default_factory=list)
+    partial: bool = True
+    bundle: Path | None = None  # Where the first difference is kept that a comparison found
+
+    @property
+    def agent_steps(self) -> int:
+        """Of the run, up to the last whole window."""
+        return self.first_agent_steps + sum(window.agent_steps for window in self.windows)
+
+    @property
+    def clean(self) -> list[TrainingWindow]:
+        """The windows without torch's profiler; all of them if it was on in each."""
+        return [window for window in self.windows if not window.is_profiled] or self.windows
+
+    @property
+    def was_profiled(self) -> bool:
+        return any(window.is_profiled for window in self.windows)
+
+    @property
+    def times(self) -> TimeTree | None:
+        """Of all windows without a profiler together; None where nothing was timed."""
+        return add(window.times for window in self.clean if window.times)
+
+
+def train(asked: TrainRequest, watch: TrainListener | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
-    looking, no_room = watch or Watch(), ""
+    looking, no_room = watch or TrainListener(), ""
     with ExitStack() as stack:
         ranks = stack.enter_context(started(asked.settings, asked.resume))
         opened = stack.enter_context(closing(share_of(asked.settings, 0, ranks.size).open()))
@@ -96,10 +216,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
                 raise
             session.found.partial, no_room = True, str(error)
         session.close()
-        found, label = session.found, asked.run.name
-        made = session.with_threads(
-            record_of(session.settled, opened, found, recorder, shadowed, label=label)
-        )
+        made = session.record(recorder, opened)
         return broken_off(made, ExitCode.USAGE, no_room) if no_room else judge(made)
 
 
@@ -108,10 +225,10 @@ class Session:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: TrainRequest,
         batch: Batch,
         shadowed: Shadowed | None,
-        watch: Watch,
+        watch: TrainListener,
         ranks: "Ranks",
         crew: "ActorPool | None" = None,
     ) -> None:
@@ -144,8 +261,7 @@ class Session:
         self.clock: Clock | None = None
         if self.settings.timed:
             device = self.settings.train.device
-            how = choose_how(self.settings.around.timing, device)
-            self.clock = Clock(batch, how=how, device=device)
+            self.clock = Clock(batch, how=choose_how(self.settings.around.timing, device), device=device)
         self.counted = windows_together(ranks, self.windows.close(), batch)[1] if ranks.several else {}
         self.found = TrainingState(
             work=Tally(self.counters),
@@ -154,15 +270,12 @@ class Session:
         )
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
 
-    @property
-    def settled(self) -> RunSettings:
-        """The settings with what was chosen for them."""
-        train = replace(self.settings.train, torch_threads=self.trainer.threads.threads)
-        return replace(self.settings, train=train)
-
-    def with_threads(self, record: Record) -> Record:
-        """The record with a word on how torch's threads were chosen, where nobody asked for so many."""
-        if not self.trainer.threads.is_measured:
+    def record(self, recorder: Recorder, opened: Batch) -> Record:
+        """Return the record, with a word on how torch's threads were chosen if Hotloop chose them."""
+        threads, run = self.trainer.threads, self.asked.run
+        settings = replace(self.settings, train=replace(self.settings.train, torch_threads=threads.threads))
+        record = record_of(settings, opened, self.found, recorder, self.shadowed, label=run.name)
+        if not threads.is_measured:
             return record
         variant = record.target.variant | {"train.torch_threads_by": "measured"}
         return replace(record, target=replace(record.target, variant=variant))
@@ -178,17 +291,27 @@ class Session:
         if not resumed:
             run.claim(self.asked.told)
         stack.enter_context(run.lock())
-        resumed_at = self.trainer.steps if resumed else None
-        board = self.settings.around.tensorboard
+        resumed_at, board = self.trainer.steps if resumed else None, self.settings.around.tensorboard
         self.logs = stack.enter_context(Logs(run.place, resumed_at=resumed_at, tensorboard=board))
         profiler = self.settings.profiler
-        self.trace = Trace(profiler, run.trace) if profiler.enabled else None
+        self.trace: TorchWindow | None = None
+        if profiler.enabled:
+            from hotloop.probes import torch as probe
+
+            self.trace_path = run.trace
+            self.trace = probe.TorchWindow(
+                self.trace_path,
+                wait=profiler.wait_steps,
+                warmup=profiler.warmup_steps,
+                active=profiler.active_steps,
+                record_shapes=profiler.record_shapes,
+            )
         if self.trainer.threads.round_ns:
             self.logs.say(self.trainer.threads.text)
             self.watch.say(self.trainer.threads.text)
 
     def run(self, stop: InterruptFlag) -> None:
-        """WindowEpisodes after window until all steps are made, or somebody stops it."""
+        """Train window after window until all steps are made, or Ctrl-C."""
         found = self.found
         found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
         self.begin_window(found.begin_ns)
@@ -216,7 +339,10 @@ class Session:
 
     def one_update(self, stop: InterruptFlag) -> None:
         """One rollout and what is due after it."""
-        if self.exposed and self.trainer.steps not in (0, self.saved_at):
+        train = self.settings.train
+        # Ray's own processes, of a cluster started for this run, can end this one without a word.
+        is_exposed = LOCAL in (train.collect, train.ranks_on if train.ranks > 1 else HERE)
+        if is_exposed and self.trainer.steps not in (0, self.saved_at):
             with span("checkpoint"):
                 self.trainer.note_last()
                 self.save_last(to_disk=False)  # it is the process that may end, not the machine
@@ -233,7 +359,10 @@ class Session:
                 self.trace.step()
         if due(asked.eval.every, trainer.updates):
             with span("eval"):
-                self.evaluate()
+                from hotloop.train.evaluation import evaluate
+
+                self.evaluation = evaluate(trainer, self.batch.spec, asked.eval)
+                self.found.evaluations.append(self.evaluation)
         with span("logging"):
             self.watch.update(trainer.steps, asked.train.total_timesteps)
         if trainer.finished or stop.asked:
@@ -258,32 +387,36 @@ class Session:
         """Take down the window; what that takes belongs to the next one."""
         times = named(self.clock.end(), self.ranks) if self.clock else None
         at_ns = self.window_ns + times.total_ns if times else now_ns()
-        updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
-        is_profiled = self.is_profiled
+        updates, evaluation, is_profiled = self.updates, self.evaluation, self.is_profiled
+        wall_ns = at_ns - self.window_ns
         self.begin_window(at_ns)
         with span("logging"):
-            window = self.summed(updates, evaluation, times, wall_ns)
-            window = replace(window, is_profiled=is_profiled)
+            window = self.sum_up(updates, evaluation, times, wall_ns, is_profiled=is_profiled)
             self.found.windows.append(window)
             self.found.work.note()
-            self.found.updates += len(updates)
             self.logs.write(window.steps, window.values())
             if times:
                 self.logs.say(tree_text(times))
             self.watch.window(window)
 
-    def summed(
+    def sum_up(
         self,
         updates: "Sequence[Update]",
         evaluation: "Evaluation | None",
         times: TimeTree | None,
         wall_ns: int,
-    ) -> Window:
+        *,
+        is_profiled: bool,
+    ) -> TrainingWindow:
+        """Return the window of these updates, which has just ended."""
         found, trainer = self.found, self.trainer
-        ended, self.counted = self.ended()
+        if self.crew is not None:
+            ended, self.counted = added(self.crew.take_windows()), dict(self.crew.counters)
+        else:
+            ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
         agreed = [update.agreement for update in updates if update.agreement is not None]
         names = updates[-1].losses
-        return Window(
+        return TrainingWindow(
             number=trainer.updates,
             steps=trainer.steps,
             total=self.settings.train.total_timesteps,
@@ -300,19 +433,8 @@ class Session:
             validation=self.shadowed.validation() if self.shadowed else None,
             rss_bytes=resident_bytes(),
             gpu_bytes=gpu_bytes(self.settings.train.device),
+            is_profiled=is_profiled,
         )
-
-    def ended(self) -> tuple[WindowEpisodes, dict[str, int]]:
-        """The episodes of the window and all that was counted, by whoever collects."""
-        if self.crew is not None:
-            return added(self.crew.take_windows()), dict(self.crew.counters)
-        return windows_together(self.ranks, self.windows.close(), self.batch)
-
-    def evaluate(self) -> None:
-        from hotloop.train.evaluation import evaluate
-
-        self.evaluation = evaluate(self.trainer, self.batch.spec, self.settings.eval)
-        self.found.evaluations.append(self.evaluation)
 
     def save(self) -> None:
         """Keep a checkpoint, unless there is one of this very step."""
@@ -322,12 +444,6 @@ class Session:
         if not self.ranks.several:
             folders.keep_windows(path, self.windows.state())
         self.saved_at = self.trainer.steps
-
-    @property
-    def exposed(self) -> bool:
-        """Whether another process can end this one without a word: Ray's own, of a cluster started for it."""
-        train = self.settings.train
-        return LOCAL in (train.collect, train.ranks_on if train.ranks > 1 else HERE)
 
     def save_last(self, *, to_disk: bool = True) -> None:
         """Keep a checkpoint of the last update that was finished."""
@@ -351,9 +467,18 @@ class Session:
         if self.clock:
             self.clock.stop()
         if self.trace:
-            self.trace.close(self.watch.say)
+            try:
+                self.trace.close()
+            except SetupError as error:
+                self.watch.say(str(error))
+            else:
+                self.watch.say(f"saved {self.trace_path}: open it in https://ui.perfetto.dev")
         if self.shadowed:
             self.found.bundle = keep_difference(self.shadowed, self.asked.run.place)
+
+
+def due(every: int, count: int) -> bool:
+    return every > 0 and count % every == 0
 
 
 def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:
@@ -363,46 +488,115 @@ def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:
     return write_bundle(bundle_of(shadowed.shadowing, tape="policy"), folder / f"difference{SUFFIX}")
 
 
-def due(every: int, count: int) -> bool:
-    return every > 0 and count % every == 0
+def record_of(
+    settings: RunSettings,
+    batch: Batch,
+    found: TrainingState,
+    recorder: Recorder,
+    shadowed: Shadowed | None,
+    *,
+    label: str,
+) -> Record:
+    """The record of the windows there were: one value a window."""
+    looks = looks_of(found)
+    stages, times = stages_of(looks), found.times
+    timed: dict[str, Any] = {}
+    if times is not None:
+        trees = [window.times for window in found.clean if window.times]
+        rows = describe_times(replace(times, calls=1), trees[-MOST_ROUNDS:])
+        timed = {"phases": rows, "unaccounted_ns": times.unaccounted_ns}
+    gained = found.work.gained
+    # how often was learned from: rollouts with PPO, minibatches with DQN
+    updates = sum(count for name, count in gained.items() if name.startswith(UPDATES))
+    bundle = None if found.bundle is None else str(found.bundle)
+    by_twin = replace(shadowed.validation(), bundle=bundle) if shadowed else None
+    made = recorder.record(
+        method=describe_method(
+            batch.spec,
+            rounds=len(found.windows),  # a round is a window of updates
+            iterations=per_update(settings) * settings.train.log_every,
+            policy=LEARNING,
+            **({"clock": f"{CLOCK}{times.how}"} if times else {}),
+        ),
+        counters=gained | {"updates": updates},
+        values=values(batch, found),
+        notices=notices(settings, found),
+        partial=found.partial,
+        label=label,
+        validation=both_validations(by_twin, describe_validation(batch.counters)),
+        resources=used(found),
+        **timed,
+    )
+    described, when = settings.described(batch), datetime.fromisoformat(made.created)
+    return replace(
+        made,
+        target=described,
+        run_id=run_id(when, *own_commit(made.code), described.words),
+        looks=describe_looks(looks, stages) if looks else None,
+        stages=tuple(describe_stages(stages)) if len(stages) > 1 else (),
+    )
 
 
-class Trace:
-    """The window of a run; one turn is one update."""
-
-    def __init__(self, asked: ProfilerSettings, path: Path) -> None:
-        from hotloop.probes.torch import TorchWindow
-
-        self.path = path
-        self._window = TorchWindow(
-            path,
-            wait=asked.wait_steps,
-            warmup=asked.warmup_steps,
-            active=asked.active_steps,
-            record_shapes=asked.record_shapes,
+def looks_of(found: TrainingState) -> list[LoopLook]:
+    """Return the windows without a profiler as looks at a loop, each in the phase of its updates."""
+    looks: list[LoopLook] = []
+    before = 0
+    for window in found.windows:
+        counts = {UPDATED: window.number - before, STEPS: window.env_steps}
+        before = window.number
+        looks.append(
+            LoopLook(
+                counted=Counted(counts=counts, wall_ns=window.wall_ns),
+                times=window.times or TimeTree(total_ns=window.wall_ns),
+                stage=window.update.phase,
+                rss_bytes=window.rss_bytes,
+            )
         )
-
-    @property
-    def is_on(self) -> bool:
-        return self._window.is_on
-
-    def step(self) -> None:
-        self._window.step()
-
-    def close(self, say: Callable[[str], None]) -> None:
-        """End the window, and say where its trace is, or why there is none."""
-        try:
-            self._window.close()
-        except SetupError as error:
-            say(str(error))
-        else:
-            say(f"saved {self.path}: open it in https://ui.perfetto.dev")
+    clean = {id(window) for window in found.clean}
+    return keep_few([look for look, window in zip(looks, found.windows, strict=True) if id(window) in clean])
 
 
-def check_trace(asked: ProfilerSettings, updates: int) -> None:
-    """Refuse a window that the run would end before."""
-    if asked.enabled and updates < asked.rollouts:
-        raise InputError(
-            f"train.profiler needs {asked.rollouts} rollouts (wait_steps + warmup_steps + active_steps) and "
-            f"the run has {updates}: give more total_timesteps, or shorten the window"
-        )
+def used(found: TrainingState) -> Resources:
+    """What the run used, memory as it was at the end of each window."""
+    wall_ns = max(now_ns() - found.begin_ns, 1)
+    ends = accumulate(window.wall_ns for window in found.windows)
+    return Resources(
+        rss_peak_bytes=peak_rss_bytes(),
+        rss_over_time=tuple(zip(ends, (window.rss_bytes for window in found.windows), strict=True)),
+        cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
+        ready_share=ready_share(found.begin_ready_ns, found.ready.read(), wall_ns),
+        pauses=None if found.was_profiled else found.pauses.pauses,
+        gpu=gpu_facts(found.samples) if found.samples else None,
+    )
+
+
+def notices(settings: RunSettings, found: TrainingState) -> list[Notice]:
+    """What only the run knows: how it was cut to size, and how it was timed."""
+    times = found.times
+    host = times is not None and times.how == "async"
+    said = [notice(Code.HOST_TIMER, whose="the GPU's", remedy="use train.timing=events")] if host else []
+    if found.was_profiled:
+        on, windows = sum(window.is_profiled for window in found.windows), len(found.windows)
+        said.append(profiled_notice(on, windows))
+    return [*settings.notices, *said]
+
+
+def values(batch: Batch, found: TrainingState) -> dict[str, Sequence[float]]:
+    """One value a window; of returns, one a window in which an episode ended."""
+    windows, clean = found.windows, found.clean
+    known: dict[str, list[float]] = {
+        "env_steps_per_s": [window.sps for window in clean],
+        "agent_steps_per_s": [window.agent_steps * 1e9 / window.wall_ns for window in clean],
+        "wall_ns": [float(window.wall_ns) for window in clean],
+        "env_steps": [float(window.env_steps) for window in clean],
+        "return_per_agent": [each for window in windows if (each := window.episodes.mean_return) is not None],
+        "episode_length": [each for window in windows if (each := window.episodes.mean_length) is not None],
+        "agreement": [window.agreement for window in windows if window.agreement is not None],
+        STALENESS: [window.losses[STALENESS] for window in windows if STALENESS in window.losses],
+        "eval_return": [evaluation.mean_return for evaluation in found.evaluations],
+    }
+    for name, info in ((name, each.info) for name, each in batch.spec.world.outcomes.items()):
+        known[f"{OUTCOME}{name}"] = [
+            window.episodes.infos[info] for window in windows if info in window.episodes.infos
+        ]
+    return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}

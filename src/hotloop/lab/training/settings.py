@@ -271,6 +271,15 @@ def fit(settings: RunSettings, agents: int) -> RunSettings:
     return replace(settings, target=target, train=smaller, notices=(*settings.notices, said))
 
 
+def check_trace(asked: ProfilerSettings, updates: int) -> None:
+    """Refuse a window that the run would end before."""
+    if asked.enabled and updates < asked.rollouts:
+        raise InputError(
+            f"train.profiler needs {asked.rollouts} rollouts (wait_steps + warmup_steps + active_steps) and "
+            f"the run has {updates}: give more total_timesteps, or shorten the window"
+        )
+
+
 def per_update(settings: RunSettings) -> int:
     """Env-steps of one rollout."""
     return int(str(settings.target.keys["num_envs"])) * settings.train.num_steps
@@ -329,7 +338,7 @@ class TypedCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunFolder:
     """One run's folder."""
 
     folder: Path
@@ -388,7 +397,7 @@ class Run:
         return file
 
 
-def begin_run(root: Path, name: str | None, target: str) -> Run:
+def begin_run(root: Path, name: str | None, target: str) -> RunFolder:
     """The folder of a new run, which is not made yet; refuses a name that is taken."""
     chosen = name or f"{file_name(target).lstrip('-.')}-{utc_now():%Y%m%d-%H%M%S}"
     folder = folder_of(root, chosen) if name else free_path(folder_of(root, chosen))
@@ -397,19 +406,19 @@ def begin_run(root: Path, name: str | None, target: str) -> Run:
             f"run {chosen} exists in {root} and is never overwritten: --resume goes on with it, "
             "or give another run="
         )
-    return Run(folder=folder)
+    return RunFolder(folder=folder)
 
 
-def find_run(root: Path, name: str | None) -> Run:
+def find_run(root: Path, name: str | None) -> RunFolder:
     """The folder of a run that is to go on."""
     if name is None:
         raise InputError("--resume needs the run's name: give run=NAME")
-    run = Run(folder=folder_of(root, name))
+    run = RunFolder(folder=folder_of(root, name))
     run.told()
     return run
 
 
-def last_checkpoint(run: Run) -> tuple[Path, list[str]]:
+def last_checkpoint(run: RunFolder) -> tuple[Path, list[str]]:
     """What a run goes on from, and what is wrong with the checkpoints after it."""
     from hotloop.train.checkpoint import newest_whole
 
