@@ -12,7 +12,7 @@ import typer
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.machine import version as installed_version
 from hotloop.options.commands import HOMES, PROGRAMS, options_of
-from hotloop.options.option import Option, Options, describe
+from hotloop.options.option import Options, describe
 from hotloop.options.shared import ProcessOptions
 
 CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
@@ -115,23 +115,22 @@ def make_command(name: str, program: tuple[str, ...] | None = None) -> Command:
 
 def parameters_of(kind: type[Options]) -> list[inspect.Parameter]:
     """Return options as typer wants the parameters of a function."""
-    hints = get_type_hints(kind)
-    return [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD if about.is_argument else inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[str if about.choices else hints[each.name], typed(about)],
-            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+    hints, defaults = get_type_hints(kind), {each.name: each.default for each in fields(kind)}
+    parameters = []
+    for name, about in describe(kind).items():
+        limits: Any = {"metavar": about.metavar, "help": about.help, "min": about.min, "max": about.max}
+        typed = typer.Argument(**limits) if about.is_argument else typer.Option(*about.flags, **limits)
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD
+                if about.is_argument
+                else inspect.Parameter.KEYWORD_ONLY,
+                annotation=Annotated[str if about.choices else hints[name], typed],
+                default=inspect.Parameter.empty if defaults[name] is MISSING else defaults[name],
+            )
         )
-        for each, about in zip(fields(kind), describe(kind).values(), strict=True)
-    ]
-
-
-def typed(about: Option) -> Any:
-    """Return an option as typer declares it."""
-    if about.is_argument:
-        return typer.Argument(metavar=about.metavar, help=about.help, min=about.min, max=about.max)
-    return typer.Option(*about.flags, metavar=about.metavar, help=about.help, min=about.min, max=about.max)
+    return parameters
 
 
 def show_help(

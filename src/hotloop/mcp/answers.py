@@ -1,20 +1,17 @@
 """What an agent is answered: the few facts of a record that decide what it does next, each with its type."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.notices import Notice
 from hotloop.core.record import Record
-from hotloop.core.record.comparison import Comparison, Difference, Group
 from hotloop.judge.diagnose import Diagnosis, Since
 from hotloop.stats.summary import with_metrics
 
-MOST_ROWS = 24
-"""Of a profile; the record has them all."""
-
+MOST_ROWS = 24  # Of a profile; the record has them all
 MOST_FUNCTIONS = 10
 
 MEANINGS = {
@@ -28,12 +25,14 @@ MEANINGS = {
 
 
 class Plain(BaseModel):
-    """Facts that cannot be changed, described in the schema by what is said of them here.
+    """Facts that cannot be changed, described in the schema by what is said of them here."""
 
-    `model_validate` takes those that have the same name in what it is given.
-    """
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
-    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
+    @classmethod
+    def read(cls, source: object, **paths: str) -> Self:
+        """Return the facts of a source; `paths` lead to those that it has by other names, with dots."""
+        return cls(**{name: attrgetter(paths.get(name, name))(source) for name in cls.model_fields})
 
 
 class Said(Plain):
@@ -274,23 +273,20 @@ class WorldsAnswer(Plain):
     worlds: list[WorldAnswer]
 
 
-def said(notices: Sequence[Notice]) -> list[Said]:
-    return [Said.model_validate(each) for each in notices]
-
-
 def head(record: Record, file: str | None) -> dict[str, Any]:
-    """What all answers about a record begin with, as it was judged."""
+    """Return what all answers about a record begin with, as it was judged."""
     return {
         "verdict": record.verdict or "cannot tell",
         "exit_code": record.exit_code,
         "meaning": MEANINGS.get(ExitCode(record.exit_code), "a fault"),
         "target": record.target.words,
         "record": file,
-        "notices": said(record.notices),
+        "notices": [Said.read(each) for each in record.notices],
     }
 
 
 def speed(record: Record) -> Speed | None:
+    """Return the speed that a record is about; None if it has none."""
     name = record.method.headline
     metric = with_metrics(record).metrics.get(name)
     if metric is None:
@@ -304,29 +300,26 @@ def bench_answer(record: Record, file: str | None) -> BenchAnswer:
 
 
 def profile_answer(record: Record, file: str | None) -> ProfileAnswer:
+    """Return where time went, and the functions of the first table of samples, whichever probe took it."""
     largest = sorted(record.phases, key=lambda row: row.total_ns, reverse=True)[:MOST_ROWS]
+    tables = (table for finding in record.findings for table in finding.tables)
+    samples = next((each for each in tables if {"function", "own_share"} <= set(each.columns)), None)
+    functions = []
+    if samples is not None:
+        name, own = (samples.columns.index(each) for each in ("function", "own_share"))
+        hottest = sorted(samples.rows, key=lambda row: float(row[own]), reverse=True)[:MOST_FUNCTIONS]
+        functions = [HotFunction(function=str(row[name]), own=row[own]) for row in hottest]
     return ProfileAnswer(
         **head(record, file),
         speed=speed(record),
-        rows=[Row.model_validate(each) for each in largest],
-        functions=functions(record),
+        rows=[Row.read(each) for each in largest],
+        functions=functions,
         instrument_cost=record.overhead.ratio if record.overhead else None,
     )
 
 
-def functions(record: Record) -> list[HotFunction]:
-    """What the tables of samples say, whichever probe took them."""
-    tables = (table for finding in record.findings for table in finding.tables)
-    for table in tables:
-        if {"function", "own_share"} <= set(table.columns):
-            name, own = (table.columns.index(each) for each in ("function", "own_share"))
-            rows = sorted(table.rows, key=lambda row: float(row[own]), reverse=True)
-            return [HotFunction(function=str(row[name]), own=row[own]) for row in rows[:MOST_FUNCTIONS]]
-    return []
-
-
 def compare_answer(record: Record, file: str | None) -> CompareAnswer:
-    compared: Comparison = record.comparisons[0]
+    compared, of_ratio = record.comparisons[0], {"low": "ratio.low", "high": "ratio.high"}
     ratio = compared.ratio
     return CompareAnswer(
         **head(record, file),
@@ -338,124 +331,74 @@ def compare_answer(record: Record, file: str | None) -> CompareAnswer:
         difference=compared.difference,
         smallest_visible_change=compared.visible,
         phases=[
-            PhaseChange(
-                phase=each.phase,
-                times_as_fast=each.ratio.estimate,
-                low=each.ratio.low,
-                high=each.ratio.high,
-            )
-            for each in compared.phases
+            PhaseChange.read(each, times_as_fast="ratio.estimate", **of_ratio) for each in compared.phases
         ],
     )
 
 
 def validate_answer(record: Record, file: str | None) -> ValidateAnswer:
-    """Of bytes, or of distributions."""
-    checked = record.validation
-    if checked is None:
-        return statistical_answer(record, file)
-    return ValidateAnswer(
-        **head(record, file),
-        found="not equal" if checked.mismatches else "broken off" if record.partial else "equal",
-        against=checked.against or "",
-        comparisons=checked.comparisons,
-        difference=place(checked.difference) if checked.difference else None,
-        replay=checked.bundle,
-        differences=[],
-        bounds=[],
-    )
-
-
-def statistical_answer(record: Record, file: str | None) -> ValidateAnswer:
+    """Return what a validation found, of bytes or of distributions."""
+    if (checked := record.validation) is not None:
+        first, place = checked.difference, None
+        if first is not None:
+            field = f"{first.field}{list(first.index)}"
+            place = Place.read(first, reference="a", candidate="b").model_copy(update={"field": field})
+        return ValidateAnswer(
+            **head(record, file),
+            found="not equal" if checked.mismatches else "broken off" if record.partial else "equal",
+            against=checked.against or "",
+            comparisons=checked.comparisons,
+            difference=place,
+            replay=checked.bundle,
+            differences=[],
+            bounds=[],
+        )
     found = record.statistical
     assert found is not None
-    told = "they differ" if found.differences else "no difference larger than stated"
+    words = "they differ" if found.differences else "no difference larger than stated"
     return ValidateAnswer(
         **head(record, file),
-        found="cannot tell" if found.pairs < found.needed else told,
+        found="cannot tell" if found.pairs < found.needed else words,
         against=found.against,
         comparisons=found.compared,
         difference=None,
         replay=None,
-        differences=[Compared.model_validate(each) for each in found.differences],
-        bounds=[bound(each) for each in found.groups],
-    )
-
-
-def bound(group: Group) -> Bound:
-    return Bound(
-        kind=group.name,
-        policy=group.policy,
-        compared=group.compared,
-        no_larger_than=group.bound,
-        seen_from=group.seen_from,
-    )
-
-
-def place(found: Difference) -> Place:
-    return Place(
-        step=found.step,
-        env=found.env,
-        field=f"{found.field}{list(found.index)}",
-        reference=found.a,
-        candidate=found.b,
-        before=found.before,
+        differences=[Compared.read(each) for each in found.differences],
+        bounds=[Bound.read(each, kind="name", no_larger_than="bound") for each in found.groups],
     )
 
 
 def diagnose_answer(told: Diagnosis, file: str, since: Since | None) -> DiagnoseAnswer:
+    kept = None
+    if since is not None:
+        low, high = since.interval or (None, None)
+        unlike = [*since.unlike, *since.settings]
+        kept = Kept(times_as_fast=since.seen, low=low, high=high, bottleneck_moved=since.moved, unlike=unlike)
     return DiagnoseAnswer(
         target=told.target,
         record=file,
-        bounds=[
-            Bottleneck(
-                path=each.path,
-                share=each.share,
-                twice_as_fast_buys=each.halved,
-                gone_buys=each.gone,
-                said=each.said,
-            )
-            for each in told.bounds
-        ],
-        changes=[
-            Change(
-                symptom=each.symptom,
-                evidence=each.said,
-                remedy=each.remedy,
-                check=each.check,
-                buys=each.gain,
-            )
-            for each in told.candidates
-        ],
+        bounds=[Bottleneck.read(each, twice_as_fast_buys="halved", gone_buys="gone") for each in told.bounds],
+        changes=[Change.read(each, evidence="said", buys="gain") for each in told.candidates],
         not_looked_at=[f"{each.symptom}: {each.get}" for each in told.gaps],
-        since=kept(since) if since else None,
-    )
-
-
-def kept(since: Since) -> Kept:
-    low, high = since.interval or (None, None)
-    return Kept(
-        times_as_fast=since.seen,
-        low=low,
-        high=high,
-        bottleneck_moved=since.moved,
-        unlike=[*since.unlike, *since.settings],
+        since=kept,
     )
 
 
 def line(record: Record, file: str) -> Line:
-    told = {name: getattr(record, name) for name in ("kind", "created", "verdict")}
+    """Return a record in one line."""
     return Line(
-        **told,
         record=file,
+        kind=record.kind,
         target=record.target.words,
+        created=record.created,
+        verdict=record.verdict,
         speed=speed(record),
         outcome=record.comparisons[0].outcome if record.comparisons else None,
     )
 
 
 def world(name: str, facts: Mapping[str, Any], *, detailed: bool) -> WorldAnswer:
-    """A world from what `hotloop worlds --json` says of it."""
+    """Return a world from what `hotloop worlds --json` says of it."""
     known = (*facts["parameters"], *facts["batch"]) if detailed else ()
     return WorldAnswer(
         name=name,

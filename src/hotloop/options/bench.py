@@ -5,21 +5,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hotloop.options.compare import BAND
-from hotloop.options.option import Options, Rule, exclude, option
+from hotloop.options.option import Rule, exclude, option
 from hotloop.options.shared import (
     METRIC_RULE,
+    CellsOptions,
     Garbage,
+    OutputOptions,
     baselines_option,
     build_option,
     garbage_option,
     instructions_option,
-    json_option,
     label_option,
     less_is_better_option,
     metric_option,
-    on_option,
     optional_target,
-    output_option,
     policy_option,
     reports_option,
     save_baseline_option,
@@ -53,7 +52,7 @@ PRESENT_CODE = ("rounds", "iterations", "warmup", "target_steps_per_sec", "enfor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchOptions(Options):
+class BenchOptions(CellsOptions):
     """Measure how fast a target steps, and how much that varies.
 
     Actions are random and drawn before the clock starts. my.py:f,g,h measures functions, --mode the stages
@@ -162,9 +161,6 @@ class BenchOptions(Options):
     report: Path | None = option(None, "Measure nothing; show all records of a folder in one table.", "DIR")
     suite: str | None = option(None, "Run a suite from hotloop.toml, or one of ours.", "NAME")
     resume: bool = option(False, "Continue an interrupted suite; failures are tried again.")
-    on: str | None = on_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def plan(self) -> Numbers:
@@ -197,7 +193,7 @@ class BenchOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchProgramOptions(Options):
+class BenchProgramOptions(OutputOptions):
     """Measure how long a whole program takes: hotloop bench [OPTIONS] -- CMD.
 
     CMD is any command, run as it is, without a shell. A round is one run from start to end: wall time, CPU
@@ -241,8 +237,6 @@ class BenchProgramOptions(Options):
     phase: str | None = label_option()
     baseline: list[str] | None = baselines_option()
     save_baseline: str | None = save_baseline_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def count(self) -> int:

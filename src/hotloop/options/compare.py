@@ -4,18 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, Rule, argument, exclude, option
+from hotloop.options.option import Rule, argument, exclude, option
 from hotloop.options.shared import (
     METRIC_RULE,
     Garbage,
+    MetricOptions,
+    OutputOptions,
     build_option,
     garbage_option,
     ignore_option,
     instructions_option,
-    json_option,
-    less_is_better_option,
-    metric_option,
-    output_option,
     policy_option,
     reports_option,
 )
@@ -35,7 +33,7 @@ SIDE = "A target with its key=value words in one quoted argument, or a record (.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions(Options):
+class CompareOptions(OutputOptions):
     """Compare two or more: which is faster, and do they do the same?
 
     A is the baseline; B and each of C, ... are compared with it. Both must return the same bytes for the same
@@ -139,8 +137,6 @@ class CompareOptions(Options):
         None, "For two trainings: also compare the return after N env-steps.", "N", min=1
     )
     policy: str = policy_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def band_share(self) -> float:
@@ -156,7 +152,7 @@ class CompareOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareProgramOptions(Options):
+class CompareProgramOptions(MetricOptions):
     """Compare whole programs: hotloop compare [OPTIONS] -- "CMD A" "CMD B" ...
 
     Each CMD is one quoted argument, split into words as a shell would, and run without one. All of them, and
@@ -191,10 +187,6 @@ class CompareProgramOptions(Options):
         most=MOST_S,
         expected=f"seconds, above 0 and up to {MOST_S:,}",
     )
-    metric: str | None = metric_option()
-    less_is_better: bool = less_is_better_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def usual(self) -> CompareOptions:

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, Rule, argument, option
-from hotloop.options.shared import functions_option, json_option, trust_option
+from hotloop.options.option import Rule, argument, option
+from hotloop.options.shared import JsonOptions, functions_option, trust_option
 
 TURNS = 24  # Of a program, each part
 
@@ -20,7 +20,7 @@ causal_option = partial(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnoseOptions(Options):
+class DiagnoseOptions(JsonOptions):
     """Say what to change first, and how much that would gain overall.
 
     Reads a record and says what limits the speed: each row's share with its interval, and how much faster
@@ -67,11 +67,10 @@ class DiagnoseOptions(Options):
     turns: int | None = option(None, "Delayed turns of each part, at least, with --causal.", "N", min=1)
     trust: Path | None = trust_option()
     quick: bool = option(False, "Measure nothing: no alternatives to a phase, no copying of memory.")
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnoseProgramOptions(Options):
+class DiagnoseProgramOptions(JsonOptions):
     """Measure what speeding up each part of a loop is worth: hotloop diagnose --causal -- CMD.
 
     CMD is any program with hotloop.run around its loop and spans inside, or hotloop train. Small delays are
@@ -89,4 +88,3 @@ class DiagnoseProgramOptions(Options):
     causal: bool = causal_option()
     turns: int = option(TURNS, "Delayed turns of each part, at least.", "N", min=1)
     runs: int = option(RUNS, "How often the program is run, at most.", "N", min=1)
-    json: bool = json_option()

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, Rule, argument, option
-from hotloop.options.shared import json_option, words_option
+from hotloop.options.option import Rule, argument, option
+from hotloop.options.shared import JsonOptions, words_option
 
 MOST_S = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions(Options):
+class GateOptions(JsonOptions):
     """Check the speed budgets of hotloop.toml; for CI.
 
     A budget is [budget.NAME] with a target, a metric and either limit, or max_change with against (a branch,
@@ -67,4 +67,3 @@ class GateOptions(Options):
     output: Path | None = option(
         None, "Where records go.  [default: artifacts/gate beside hotloop.toml]", "DIR"
     )
-    json: bool = json_option()

@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hotloop.options.option import Options, Rule, argument, option
-from hotloop.options.shared import json_option
+from hotloop.options.shared import JsonOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions(Options):
+class DoctorOptions(JsonOptions):
     """Check this machine: is it fit to measure, and what is missing?
 
     Every line is ok, warn or bad, with what to do about it. A bad line means that numbers measured now would
@@ -18,16 +18,12 @@ class DoctorOptions(Options):
 
     examples: ClassVar = ("hotloop doctor", "hotloop doctor --json")
 
-    json: bool = json_option()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuideOptions(Options):
+class GuideOptions(JsonOptions):
     """Print a page for coding agents: faster, without fooling oneself."""
 
     examples: ClassVar = ("hotloop guide", "hotloop guide --json")
-
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +48,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewOptions(Options):
+class NewOptions(JsonOptions):
     """Create the folder of a small but complete world.
 
     It has native code and a Python twin. Writes src/hotloop/worlds/NAME in the checkout around the current
@@ -64,11 +60,10 @@ class NewOptions(Options):
 
     kind: Kind = argument("What to make.", "world")
     name: str = argument("Lower-case letters, digits and _.", "NAME")
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopOptions(Options):
+class TopOptions(JsonOptions):
     """Show live what a running Python process does.
 
     Its functions by the time they take, like top. py-spy looks from outside; the process needs no special
@@ -91,11 +86,10 @@ class TopOptions(Options):
 
     process: int | None = argument("The Python process to look at.", "PID", None, min=1)
     pid: int | None = option(None, "The same, as a flag.", "PID", min=1)
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldsOptions(Options):
+class WorldsOptions(JsonOptions):
     """List what there is to measure: worlds, presets, parameters.
 
     A workload parameter changes results. A variant must not: variants are what you compare.
@@ -104,4 +98,3 @@ class WorldsOptions(Options):
     examples: ClassVar = ("hotloop worlds", "hotloop worlds grid")
 
     name: str | None = argument("Show one world in detail.", "WORLD", None)
-    json: bool = json_option()

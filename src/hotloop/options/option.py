@@ -5,6 +5,7 @@ fields; a function of Python takes the same names and defaults.
 """
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -124,7 +125,8 @@ class Options:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the values as JSON has them, for `from_plain` in another process."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        values = {name: getattr(self, name) for name in describe(type(self))}
+        plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain
 
     @classmethod
@@ -143,15 +145,21 @@ def from_plain(value: Any, hint: Any) -> Any:
 
 
 def describe(cls: type[Options]) -> dict[str, Option]:
-    """Return what is declared of each option, with its flags and the choices of its type."""
-    hints, found = get_type_hints(cls), {}
-    for each in dataclasses.fields(cls):
-        about: Option = each.metadata["option"]
+    """Return what is declared of each option, with its flags and the choices of its type.
+
+    Words come first, then the flags of the command itself, then those that it shares with others.
+    """
+    hints, fields = get_type_hints(cls), {each.name: each for each in dataclasses.fields(cls)}
+    declared = (name for kind in cls.__mro__ for name in inspect.get_annotations(kind) if name in fields)
+    words = [name for name, each in fields.items() if each.metadata["option"].is_argument]
+    found: dict[str, Option] = {}
+    for name in dict.fromkeys((*words, *declared)):
+        about = fields[name].metadata["option"]
         if not (about.is_argument or about.flags):
-            about = dataclasses.replace(about, flags=(flag_of(each.name),))
-        if get_origin(hints[each.name]) is Literal:
-            about = dataclasses.replace(about, choices=get_args(hints[each.name]))
-        found[each.name] = about
+            about = dataclasses.replace(about, flags=(flag_of(name),))
+        if get_origin(hints[name]) is Literal:
+            about = dataclasses.replace(about, choices=get_args(hints[name]))
+        found[name] = about
     return found
 
 

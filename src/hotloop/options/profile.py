@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from hotloop.core.registry import probe_names
-from hotloop.options.option import Options, Rule, needs, option
+from hotloop.options.option import Rule, needs, option
 from hotloop.options.shared import (
     Garbage,
+    JsonOptions,
     functions_option,
     garbage_option,
-    json_option,
     optional_target,
     policy_option,
     reports_option,
@@ -25,7 +25,7 @@ commit_option = partial(option, False, "Commit the page and the record with git.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOptions(Options):
+class ProfileOptions(JsonOptions):
     """Show where the time of a step goes.
 
     Two copies of the target take turns playing the same actions, random ones or a policy's: one is timed, the
@@ -99,11 +99,10 @@ class ProfileOptions(Options):
     trust: Path | None = trust_option()
     gc: Garbage = garbage_option()
     slow: bool = option(False, "Also print the percentiles and the slowest steps; the page always has them.")
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileProgramOptions(Options):
+class ProfileProgramOptions(JsonOptions):
     """Show where the time of a whole program goes: hotloop profile [OPTIONS] -- CMD.
 
     CMD is any command, run without a shell: first undisturbed, then watched: its hot functions by samples,
@@ -125,4 +124,3 @@ class ProfileProgramOptions(Options):
         "NAME",
     )
     commit: bool = commit_option()
-    json: bool = json_option()

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, Rule, argument, option
-from hotloop.options.shared import json_option
+from hotloop.options.option import Rule, argument, option
+from hotloop.options.shared import JsonOptions
 
 EXPORTS = ("csv", "openmetrics", "github", "pyperf")
 
@@ -15,7 +15,7 @@ BOTH = "--accept and --why belong together: which run, and the reason"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions(Options):
+class ReportOptions(JsonOptions):
     """Put every record on one page that opens offline.
 
     One file with trends, phases, flame graphs, comparisons and trainings. The trend has one point for each
@@ -52,4 +52,3 @@ class ReportOptions(Options):
     serve: bool = option(False, "Serve the page, live, until Ctrl-C.")
     host: str = option("127.0.0.1", "Where to listen; from other machines a token is needed.", "H")
     port: int = option(8765, "0 picks a free one.", "N", min=0, max=65535)
-    json: bool = json_option()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from hotloop.options.option import Options, Rule, argument, option
 
@@ -43,12 +43,6 @@ policy_option = partial(
     "NAME",
     tool="random, a player of the world's, tape:FILE, run:NAME or path.py:callable.",
 )
-
-output_option = partial(
-    option, RECORDS, "Where the record goes: a file if it ends in .json, else a folder.", "F"
-)
-
-json_option = partial(option, False, "Print JSON, and nothing else, to stdout.")
 
 functions_option = partial(
     option,
@@ -101,8 +95,6 @@ trust_option = partial(
     "FILE",
 )
 
-resume_option = partial(option, False, "Go on with the last sweep of the same cells where it was stopped.")
-
 on_option = partial(
     option,
     None,
@@ -110,7 +102,7 @@ on_option = partial(
     "RAY",
 )
 
-yes_option = partial(option, False, "Begin a sweep that takes long without being asked.")
+resume_option = partial(option, False, "Go on with the last sweep of the same cells where it was stopped.")
 
 metric_option = partial(
     option,
@@ -126,6 +118,38 @@ METRIC_RULE = Rule(
     needs=("metric",),
     says="--less-is-better says it of a metric: give --metric NAME=REGEX",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions(Options):
+    """The flag of every command that prints what it found."""
+
+    json: bool = option(False, "Print JSON, and nothing else, to stdout.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions(JsonOptions):
+    """The flags of commands that keep a record."""
+
+    output: Path = option(RECORDS, "Where the record goes: a file if it ends in .json, else a folder.", "F")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellsOptions(OutputOptions):
+    """The flags of commands whose work can be done in cells."""
+
+    on: str | None = on_option()
+    resume: bool = resume_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions(OutputOptions):
+    """The flags of commands on programs, which are judged by what they print, or as whole runs."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (METRIC_RULE,)
+
+    metric: str | None = metric_option()
+    less_is_better: bool = less_is_better_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

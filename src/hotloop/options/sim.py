@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, Rule, argument, option
+from hotloop.options.option import Rule, argument, option
 from hotloop.options.shared import (
-    json_option,
-    on_option,
-    output_option,
-    resume_option,
+    CellsOptions,
     seed_option,
     trust_option,
     words_option,
@@ -17,7 +14,7 @@ from hotloop.options.shared import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimOptions(Options):
+class SimOptions(CellsOptions):
     """Play whole episodes and sum up what happened.
 
     Its own keys: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode off; a
@@ -96,7 +93,3 @@ class SimOptions(Options):
         "Let every player meet every other in both seats; rate them by Elo. A list with commas.",
         "PLAYERS",
     )
-    on: str | None = on_option()
-    resume: bool = resume_option()
-    output: Path = output_option()
-    json: bool = json_option()

@@ -1,32 +1,49 @@
-"""The options of scale."""
+"""The options of scale, tune and soak, of targets and of programs."""
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 from hotloop.options.option import Options, exclude, option
 from hotloop.options.shared import (
     METRIC_RULE,
+    MetricOptions,
+    OutputOptions,
     functions_option,
-    json_option,
     less_is_better_option,
     metric_option,
     on_option,
-    output_option,
     policy_option,
     reports_option,
     required_target,
     resume_option,
     words_option,
-    yes_option,
 )
 
 ENV_STEPS = 4_096  # Of each of a cell's rounds, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleOptions(Options):
+class LongOptions(OutputOptions):
+    """The flags of searches and scalings."""
+
+    resume: bool = resume_option()
+    yes: bool = option(False, "Begin a sweep that takes long without being asked.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions(LongOptions):
+    """The flags of searches and scalings of targets."""
+
+    target: str = required_target()
+    words: list[str] | None = words_option()
+    phases: str | None = reports_option()
+    time: list[str] | None = functions_option()
+    on: str | None = on_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleOptions(SweepOptions):
     """Measure how the cost of a target grows with its size.
 
     A key with several values is an axis: agents=10,100,1000, also threads, num_envs (or envs), an encoder or
@@ -51,8 +68,6 @@ class ScaleOptions(Options):
     )
     isolated: ClassVar = True
 
-    target: str = required_target()
-    words: list[str] | None = words_option()
     grid: str | None = option(
         None,
         "A classic grid: agents 10 to 1000, steps 100 to 5000, envs 50 to 500, or one of the world's.",
@@ -68,13 +83,6 @@ class ScaleOptions(Options):
     )
     policy: str = policy_option()
     no_phases: bool = option(False, "Leave out the passes that time phases.")
-    phases: str | None = reports_option()
-    time: list[str] | None = functions_option()
-    on: str | None = on_option()
-    resume: bool = resume_option()
-    yes: bool = yes_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def env_steps(self) -> int:
@@ -185,7 +193,7 @@ class SearchOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuneOptions(SearchOptions):
+class TuneOptions(SweepOptions, SearchOptions):
     """Find the fastest of all combinations of settings.
 
     Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
@@ -207,8 +215,6 @@ class TuneOptions(SearchOptions):
     )
     isolated: ClassVar = True
 
-    target: str = required_target()
-    words: list[str] | None = words_option()
     rounds: int = option(
         FIRST_ROUNDS, "Rounds of the first stage; each later one has twice as many.", "N", min=1
     )
@@ -220,17 +226,10 @@ class TuneOptions(SearchOptions):
     seeds: int = seeds_option()
     learning_band: float = learning_band_option()
     write_floor: str | None = write_floor_option()
-    phases: str | None = reports_option()
-    time: list[str] | None = functions_option()
-    on: str | None = on_option()
-    resume: bool = resume_option()
-    yes: bool = yes_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuneProgramOptions(SearchOptions):
+class TuneProgramOptions(LongOptions, SearchOptions):
     """Find the fastest settings of a program: hotloop tune [OPTIONS] -- CMD.
 
     A word of CMD such as '{8,32}' has several values; all combinations run in stages, each of which keeps
@@ -275,10 +274,6 @@ class TuneProgramOptions(SearchOptions):
     seeds: int = seeds_option()
     learning_band: float = learning_band_option()
     write_floor: str | None = write_floor_option()
-    resume: bool = resume_option()
-    yes: bool = yes_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
 
 MINUTES = 10.0
@@ -295,7 +290,7 @@ length_option = partial(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoakOptions(Options):
+class SoakOptions(OutputOptions):
     """Find out whether a target slows down or leaks over time.
 
     One instance is stepped throughout. At regular moments memory, the native heap, GPU memory, open files and
@@ -323,8 +318,6 @@ class SoakOptions(Options):
     policy: str = policy_option()
     phases: str | None = reports_option()
     on: str | None = on_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def seconds(self) -> float | None:
@@ -333,7 +326,7 @@ class SoakOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoakProgramOptions(Options):
+class SoakProgramOptions(MetricOptions):
     """Find out whether a whole program slows down or leaks: hotloop soak [OPTIONS] -- CMD.
 
     CMD is any command, run without a shell for that many minutes, then ended by Ctrl-C. Its memory, open
@@ -345,13 +338,8 @@ class SoakProgramOptions(Options):
         "hotloop soak --minutes 10 -- python train.py",
         "hotloop soak --minutes 5 --metric 'sps=SPS: (\\d+)' -- python train.py",
     )
-    rules: ClassVar = (METRIC_RULE,)
 
     minutes: float | None = length_option()
-    metric: str | None = metric_option()
-    less_is_better: bool = less_is_better_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     @property
     def seconds(self) -> float:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from hotloop.options.option import Options, argument, option
-from hotloop.options.shared import json_option, output_option, trust_option
+from hotloop.options.option import argument, option
+from hotloop.options.shared import OutputOptions, trust_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainOptions(Options):
+class TrainOptions(OutputOptions):
     """Train a policy with PPO or DQN, and show where the time went.
 
     With supervised_steps it first imitates a scripted player. All files of a run are in train_dir/<run>/:
@@ -56,5 +56,3 @@ class TrainOptions(Options):
     )
     folder: Path = option(Path("train_dir"), "Where runs are kept.", "DIR")
     trust: Path | None = trust_option()
-    output: Path = output_option()
-    json: bool = json_option()

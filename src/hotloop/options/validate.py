@@ -8,12 +8,9 @@ from hotloop.core.errors import InputError
 from hotloop.options.compare import BUDGET_S, MOST_S
 from hotloop.options.option import Options, Rule, argument, needs, option
 from hotloop.options.shared import (
+    CellsOptions,
     ignore_option,
-    json_option,
-    on_option,
     optional_target,
-    output_option,
-    resume_option,
     trust_option,
 )
 
@@ -24,7 +21,7 @@ TRANSFER_STEPS = 30_000  # Env-steps of each side's policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateOptions(Options):
+class ValidateOptions(CellsOptions):
     """Check that a fast version does the same as the slow one.
 
     TARGET is the candidate; it is compared with its reference. Both play the same actions, random, scripted
@@ -124,10 +121,6 @@ class ValidateOptions(Options):
         expected=f"seconds, above 0 and up to {MOST_S:,}",
     )
     seeds: int | None = option(None, "Validate N seeds, from seed= on, each a cell.", "N", min=1, max=100_000)
-    on: str | None = on_option()
-    resume: bool = resume_option()
-    output: Path = output_option()
-    json: bool = json_option()
 
     def __post_init__(self) -> None:
         """Refuse words that do not say how much."""
