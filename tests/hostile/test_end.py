@@ -170,6 +170,6 @@ def test_a_closed_terminal_leaves_a_partial_record(tmp_path, name, ctrl_c):
         command.communicate(timeout=60)
     assert command.returncode == 130
     folders = (tmp_path / "artifacts" / "throughput", tmp_path / ".design")
-    records = [json.loads(each.read_text()) for folder in folders for each in settings.glob("*.json")]
+    records = [json.loads(each.read_text()) for folder in folders for each in folder.glob("*.json")]
     (record,) = [each for each in records if "kind" in each]
     assert (record["kind"], record["partial"], record["exit_code"]) == (name, True, 130)

@@ -110,7 +110,7 @@ def test_a_baseline_of_another_workload_kind_or_method_is_refused_before_anythin
 ) -> None:
     hotloop("bench", *SHORT, "--output", "toy.json")
     toy = read(Path("toy.json"))
-    monkeypatch.delattr("hotloop.lab.bench.warm_up")
+    monkeypatch.delattr("hotloop.lab.bench.warm_up_subjects")
     other = (*SHORT[:2], "agents=4", *SHORT[3:])
     assert refused(hotloop("bench", *other, "--baseline", "toy.json"), "workload (agents 3 against 4)")
     arena = ("grid/arena", *SHORT[1:])

@@ -26,7 +26,7 @@ needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="th
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("hotloop.lab.measure.sides.now_ns", CLOCK.now)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.1, 0.1))
-    monkeypatch.setattr("hotloop.core.machine.steal_share", lambda root: 0.0)
+    monkeypatch.setattr("hotloop.core.machine.cpu_ticks", lambda root: [1, 0, 0, 0, 0, 0, 0, 0])
     yield
     CLOCK.ns = 0
 
@@ -206,7 +206,7 @@ def test_a_crash_of_the_target_is_a_fault(bench: Command) -> None:
         "hotloop.cli.commands.bench.check_baseline",
         "hotloop.lab.measure.target.check",
         "hotloop.lab.bench.check_alike",
-        "hotloop.lab.bench.warm_up",
+        "hotloop.lab.bench.warm_up_subjects",
         "hotloop.lab.measure.sides.play",
         "hotloop.lab.bench.compare_stored",
         "hotloop.lab.bench.goal_of",

@@ -142,12 +142,12 @@ def test_clean_speed_is_measured_before_any_probe_looks(
     hotloop: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    measured, looked = module_profile(), probes_lab.looked
+    measured, run_probe = module_profile(), probes_lab.run_probe
     monkeypatch.setattr(
         "hotloop.lab.profile.profile.profile", lambda *a, **k: (order.append("profile"), measured(*a, **k))[1]
     )
     monkeypatch.setattr(
-        probes_lab, "looked", lambda probe, asked: (order.append(probe.name), looked(probe, asked))[1]
+        probes_lab, "run_probe", lambda probe, *asked: (order.append(probe.name), run_probe(probe, *asked))[1]
     )
     said = hotloop("profile", "grid/toy", *SHORT, "--probe", "cprofile", "--json")
     assert order == ["profile", "cprofile", "resources"]
