@@ -1,10 +1,10 @@
 """Training: PPO, imitation before it, DQN, and what they are made of.
 
-`trainer` is the loop; `ppo` and `dqn` are what it learns by, `algorithm` what it asks of them. `rollout`
+`trainer` is the loop; `ppo` and `dqn` are what it learns by, `algorithm` what both have in common. `rollout`
 collects with `networks` (or `option_network`) and `actions`, `opponents` play the other seat, `imitation`
-labels, `normalize` scales. `kernels` is the arithmetic, `device` all of it on a GPU, `ranks` and `actors` on
-several processes and machines. `windows` watch the envs by `sums` of episodes, `evaluation` plays apart,
-`timing` marks every part, `threads` chooses how many. Around them `settings`, `logs` and `checkpoint`.
+labels, `normalize` scales. `arithmetic` chooses actions, finds losses and moves weights, `device` has all of
+it on a GPU, `ranks` and `actors` on several processes and machines. `windows` watch the envs, add up episodes
+and write logs, `evaluation` plays apart, `timing` marks every part. Around them `settings` and `checkpoint`.
 
 OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time: ones
 that spin would take the cores from other threads with work, such as those of the envs. They look around for

@@ -83,7 +83,7 @@ class Choices:
         each = [
             read(part, picked) for part, picked in zip(self._parts(outputs), actions.unbind(-1), strict=True)
         ]
-        return summed(likely for likely, _ in each), summed(entropy for _, entropy in each)
+        return add_up(likely for likely, _ in each), add_up(entropy for _, entropy in each)
 
     def _parts(self, outputs: Tensor) -> Sequence[Tensor]:
         return torch.split(outputs, list(self.sizes), dim=-1)
@@ -126,7 +126,7 @@ def actions_of(acts: Acts | None) -> Actions:
     return Choices(acts.choices) if acts.choices else Gaussian(acts.width)
 
 
-def summed(parts: Iterator[Tensor]) -> Tensor:
+def add_up(parts: Iterator[Tensor]) -> Tensor:
     return torch.stack(list(parts), -1).sum(-1)
 
 

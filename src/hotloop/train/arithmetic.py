@@ -111,7 +111,12 @@ MOST_WEIGHTS = 1 << 20
 
 
 class NativePasses:
-    """Natively what `layers`, each with a ReLU behind it, and `heads` beside one another do with rows."""
+    """Natively what `layers`, each with a ReLU behind it, and `heads` beside one another do with rows.
+
+    Torch shares every operation out among its threads, which meet after each of them. Here a thread takes its
+    rows through all layers, and they meet once: see `native/learn/network.h`. Torch's own operations are what
+    it must agree with, but for rounding; autograd sees one operation.
+    """
 
     def __init__(self, layers: Sequence[nn.Linear], heads: Sequence[nn.Linear], run: Any) -> None:
         self._parts = (*layers, *heads)
@@ -156,7 +161,7 @@ class NativePasses:
             self._packed = versions
         rows = len(seen) if index is None else len(index)
         heads = tuple(torch.empty(rows, width) for width in self._heads)
-        with traced("native forward"):
+        with trace_region("native forward"):
             self._network.forward(
                 self._run, seen.numpy(), numbers(index), [each.numpy() for each in heads], keep
             )
@@ -180,7 +185,7 @@ class NativePasses:
             (weights.numpy(), bias.numpy()) for weights, bias in zip(found[::2], found[1::2], strict=True)
         ]
         by = [each.contiguous().numpy() for each in by_heads]
-        with traced("native backward"):
+        with trace_region("native backward"):
             self._network.backward(self._run, seen.numpy(), numbers(index), by, pairs, numbers(by_seen))
 
     def new_gradients(self) -> list[Tensor]:
@@ -220,7 +225,7 @@ class Pass(torch.autograd.Function):
         return None, by_seen, None, *found
 
 
-def traced(name: str) -> AbstractContextManager[Any]:
+def trace_region(name: str) -> AbstractContextManager[Any]:
     """A row of torch's profiler, where it is on; off, asking for one takes longer than a pass may."""
     on = profiler._is_profiler_enabled  # noqa: SLF001 - nothing else says it
     return profiler.record_function(name) if on else nullcontext()

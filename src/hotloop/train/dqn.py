@@ -341,7 +341,7 @@ class DQN:
             self.alive.begin(0)
             mark("store")
             epsilon = epsilon_at(steps + step * self.envs, self.settings)
-            obs = self.scaled(seen.to(self.device, copy=True))
+            obs = self.scale_rows(seen.to(self.device, copy=True))
             parts = [obs] if self.settings.batched or not len(obs) else obs[:, None]
             q = torch.cat([self.student(part, None, None)[0] for part in parts]).cpu()
             actions = choose(q, masks, epsilon, uniforms[:, rows]).int().numpy()
@@ -356,7 +356,7 @@ class DQN:
             mark("watch")
         return len(rows)
 
-    def scaled(self, seen: Tensor) -> Tensor:
+    def scale_rows(self, seen: Tensor) -> Tensor:
         """Rows, scaled where they lie; their types stay as they are."""
         if self.observation_scale.active:
             part = self.view.columns(seen)
@@ -416,7 +416,7 @@ class DQN:
             name: None if array is None else array.to(self.device) for name, array in part.arrays().items()
         }
         for name in ("observations", "next_observations"):
-            there[name] = self.scaled(there[name])
+            there[name] = self.scale_rows(there[name])
         return Transitions(**there)
 
     def diverged(self, terms: Mapping[str, float], part: Transitions) -> DivergedError:

@@ -92,7 +92,10 @@ class ActorCritic(nn.Module):
         `begins` [steps, rows] says where an episode begins, and with it an empty memory.
         """
         if self.passes is not None and self.passes.fits(seen := self.encoder(observations)):
-            return *self.told(*self.passes(seen)), None
+            outputs, values = self.passes(seen)
+            if isinstance(self.policy, GaussianHead):
+                outputs = self.policy.spread_out(outputs)
+            return outputs, values[..., 0], None
         if self.lstm is None:
             return *self.answer(self.look(observations)), None
         looked = self.look(observations.flatten(0, 1))
@@ -138,11 +141,6 @@ class ActorCritic(nn.Module):
         """The trunk's layers, and the heads beside one another, as they could be passed through at once."""
         policy = self.policy.mean if isinstance(self.policy, GaussianHead) else self.policy
         return list(self.trunk)[::2], [policy, self.value]
-
-    def told(self, outputs: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and values, of what the plain heads say."""
-        whole = self.policy.spread_out(outputs) if isinstance(self.policy, GaussianHead) else outputs
-        return whole, values[..., 0]
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def remember(self, features: Tensor, memory: Memory, begins: Tensor) -> tuple[Tensor, Memory]:
@@ -258,7 +256,7 @@ class UserNetwork(nn.Module):
         wanted = f"outputs [{len(rows)}, {self._outputs}] and values [{len(rows)}]"
         for_what = f"expected {wanted} for observations {list(rows.shape)}{meaning(self._acts)}"
         if not isinstance(given, tuple) or len(given) != 2 or not all(map(torch.is_tensor, given)):
-            raise InputError(f"{self._name} gave {described(given)}: {for_what}")
+            raise InputError(f"{self._name} gave {describe_output(given)}: {for_what}")
         outputs, values = given
         if outputs.shape != (len(rows), self._outputs) or values.shape not in ((len(rows),), (len(rows), 1)):
             gave = f"outputs {list(outputs.shape)} and values {list(values.shape)}"
@@ -277,7 +275,7 @@ def meaning(acts: Acts | None) -> str:
     return f"; the outputs are {acts.width} means, then {acts.width} logs of spreads"
 
 
-def described(given: object) -> str:
+def describe_output(given: object) -> str:
     if torch.is_tensor(given):
         return f"a tensor {list(given.shape)}"
     return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"

@@ -44,7 +44,7 @@ class ObjectReader(nn.Module):
         found = there(objects)
         features = found.features
         if more is not None and self.more is not None:
-            features = torch.cat((features, joined(found, more, self.more.joins_where)), dim=-1)
+            features = torch.cat((features, join_parts(found, more, self.more.joins_where)), dim=-1)
         return found, torch.relu(self.layer(features))
 
 
@@ -162,7 +162,7 @@ def there(objects: Tensor) -> There:
     return There(rows=rows, places=places, features=objects[rows, places])
 
 
-def joined(found: There, more: Tensor, where: int) -> Tensor:
+def join_parts(found: There, more: Tensor, where: int) -> Tensor:
     """What a second part says of each object: its k-th row is about a row's k-th one with a column set."""
     said = more.new_zeros(len(found.rows), more.shape[-1])
     ones = found.features[:, where].nonzero()[:, 0]

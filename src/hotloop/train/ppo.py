@@ -218,7 +218,7 @@ def shared(network: nn.Module, settings: TrainSettings, ranks: Ranks, *, all_use
     if isinstance(network, ActorCritic) and network.learns_at_once:
         ranks.same(network.parameters())
         return network
-    return make_student(ranks.wrapped(network, all_used=all_used), settings)
+    return make_student(ranks.wrap(network, all_used=all_used), settings)
 
 
 def bootstrap(student: Student, rollout: Rollout, rewards: Tensor, gamma: float) -> Tensor:
@@ -436,7 +436,7 @@ class Learner:
         sums = [
             [part.numel(), float(part.sum()), float(part.square().sum())] for row in parts for part in row
         ]
-        counts, totals, squares = self.ranks.added(torch.tensor(sums, dtype=torch.float64)).unbind(1)
+        counts, totals, squares = self.ranks.sum_over_ranks(torch.tensor(sums, dtype=torch.float64)).unbind(1)
         means = totals / counts
         deviations = ((squares - counts * means**2) / (counts - 1)).clamp(min=0).sqrt() + 1e-8
         scales = iter(zip(means, deviations, strict=True))

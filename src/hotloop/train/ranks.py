@@ -127,7 +127,7 @@ class Ranks:
         self.busy_ns = [0] * self.size
         return found
 
-    def added(self, numbers: Tensor) -> Tensor:
+    def sum_over_ranks(self, numbers: Tensor) -> Tensor:
         """The sum over all ranks."""
         with self.together():
             self._finish(dist.all_reduce(numbers, async_op=True))
@@ -137,7 +137,7 @@ class Ranks:
         """The mean of every term over all ranks, which name the same ones."""
         if not self.several:
             return dict(terms)
-        total = self.added(torch.tensor(list(terms.values()), dtype=torch.float64))
+        total = self.sum_over_ranks(torch.tensor(list(terms.values()), dtype=torch.float64))
         return dict(zip(terms, (total / self.size).tolist(), strict=True))
 
     def merge(self, own: "Moments", into: "Moments") -> None:
@@ -163,7 +163,7 @@ class Ranks:
             dist.gather_object(mine, every)
         return every or []
 
-    def wrapped(self, network: nn.Module, *, all_used: bool) -> nn.Module:
+    def wrap(self, network: nn.Module, *, all_used: bool) -> nn.Module:
         """The network as it is learned with: gradients are averaged over ranks while they are found."""
         if not self.several:
             return network
@@ -174,16 +174,8 @@ class Ranks:
         with self.together():
             wrapped = made(network, gradient_as_bucket_view=True, **options)
         if next(network.parameters()).device.type == "cpu":
-            wrapped.register_comm_hook(None, self.averaged)
+            wrapped.register_comm_hook(None, self.begin_average)
         return wrapped
-
-    def averaged(
-        self,
-        _: None,
-        bucket: dist.GradBucket,  # type: ignore[name-defined]  # DDP looks at how it is annotated
-    ) -> Future[Tensor]:
-        """Begin to average some gradients over ranks."""
-        return self.promised(bucket.buffer())
 
     def average(self, parameters: Iterable[nn.Parameter]) -> None:
         """Average gradients over ranks that were found all at once; what lies together is not copied."""
@@ -206,9 +198,14 @@ class Ranks:
                 self._finish(dist.broadcast(each.detach(), 0, async_op=True))
                 increment_version(each)
 
-    def promised(self, mine: Tensor) -> Future[Tensor]:
-        """The numbers themselves, once they are averaged; what is promised is kept, or given up for lost."""
+    def begin_average(
+        self,
+        _: None,
+        bucket: dist.GradBucket,  # type: ignore[name-defined]  # DDP looks at how it is annotated
+    ) -> Future[Tensor]:
+        """Begin to average some gradients over ranks; a promise is kept, or given up for lost."""
         promise: Future[Any] = Future()
+        mine = bucket.buffer()
         every = [torch.empty_like(mine) for _ in range(2)] if self.size == 2 else []
         work = self._sent(mine, every)
         with self._lock:

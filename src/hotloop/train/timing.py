@@ -4,7 +4,7 @@
         loss = forward()
         mark("forward")
 
-A GPU works behind its queue: a host clock charges its work to whoever waits for it. While a `DeviceStream` is
+A GPU works behind its queue: a host clock charges its work to what waits for it. While a `DeviceStream` is
 watched, every beginning and end of a region is also an event on the stream, so that the time between two
 events belongs to the region whose work it was. The events are read after the window, not in it.
 """
@@ -31,12 +31,12 @@ RUNTIME = "libcudart"  # What the file of CUDA's runtime is called
 STEP = "step"  # The whole of a native step, as a batch reports it beside its phases
 
 
-span = spans.span  # A region by name; whoever is watching is told of it, too
+span = spans.span  # A region by name; what watches is told of it, too
 
 # Charge the time since the last mark in the innermost open region, or since it began, to a name.
 mark = spans.mark
 
-watch = spans.watch  # Tell a boundary of every region from now on; None tells nobody
+watch = spans.watch  # Tell a boundary of every region from now on; None tells nothing
 
 
 class Clock:

@@ -109,7 +109,7 @@ class Trainer:
     def note_last(self) -> None:
         """Keep what there is to keep after the last update, unless that is done."""
         if self.last.get("updates") != self.updates:
-            self.last = checkpoint.clone_tensors(self.kept())
+            self.last = checkpoint.clone_tensors(self.state_without_envs())
 
     def collect(self) -> None:
         """Collect one rollout that nothing is learned from."""
@@ -143,11 +143,11 @@ class Trainer:
 
     def content(self) -> dict[str, Any]:
         """What a checkpoint has; every rank takes part, and it is rank 0's to write."""
-        mine = self.kept() | {"envs": checkpoint.save_envs(self.batch)}
+        mine = self.state_without_envs() | {"envs": checkpoint.save_envs(self.batch)}
         return checkpoint.join_ranks(mine, self.ranks)
 
-    def kept(self) -> dict[str, Any]:
-        """All but the envs."""
+    def state_without_envs(self) -> dict[str, Any]:
+        """Return what a checkpoint has, all but the envs."""
         whole = replace(self.settings, minibatch_size=self.settings.minibatch_size * self.ranks.size)
         return {
             "format": checkpoint.FORMAT,

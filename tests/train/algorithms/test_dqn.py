@@ -273,7 +273,7 @@ def test_a_run_plays_what_it_finds_best(tmp_path: Path) -> None:
             torch.from_numpy(other.observations).reshape(100, -1), torch.arange(100)
         )
         seen[:, -1] = torch.from_numpy(other.infos["breeds"]).reshape(-1)
-        expected = trainer.student(off_policy(trainer).scaled(seen), None, None)[0].argmax(-1)
+        expected = trainer.student(off_policy(trainer).scale_rows(seen), None, None)[0].argmax(-1)
         alive = other.infos["alive"].reshape(-1)
         assert (actor.choose().reshape(-1)[alive] == expected.numpy()[alive]).all()
 

@@ -9,7 +9,7 @@ from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import row_shape
-from hotloop.train.option_network import OptionsNetwork, joined, split, there
+from hotloop.train.option_network import OptionsNetwork, join_parts, split, there
 from hotloop.train.settings import TrainSettings
 
 
@@ -79,14 +79,14 @@ def test_an_option_is_scored_by_what_it_points_at(batch: Batch, network: Options
 def test_what_a_second_part_says_is_joined_to_the_object_it_is_about(batch: Batch) -> None:
     parts = split(rows_of(batch), batch.spec.layout.parts)
     found = there(parts["agent_cards"])
-    said = joined(found, parts["agent_permanents"], 2)
+    said = join_parts(found, parts["agent_permanents"], 2)
     for row in range(16):
         here = (found.rows == row) & (found.features[:, 2] == 1)
         count = int(parts["agent_permanents"][row, :, -1].sum())
         assert int(here.sum()) == count
         assert torch.equal(said[here], parts["agent_permanents"][row, :count])
     assert not said[found.features[:, 2] == 0].any()
-    few = joined(found, parts["agent_permanents"][:, :1], 2)
+    few = join_parts(found, parts["agent_permanents"][:, :1], 2)
     assert int(few.any(-1).sum()) == int((parts["agent_permanents"][:, 0, -1] != 0).sum())
 
 

@@ -272,7 +272,7 @@ class Mind:
             self.route = self.find_route(wishes, sight)
         if self.route.distance is None:
             # Step anywhere: there is nothing to do here, or no way to it.
-            return self.first_step({turn: self.beside(sight, turn) for turn in self.turns()}, sight)
+            return self.first_step({turn: self.cell_beside(sight, turn) for turn in self.turns()}, sight)
         return self.follow(self.route, self.route.distance, sight)
 
     # What it wants.
@@ -352,7 +352,7 @@ class Mind:
     def follow(self, route: Route, distance: Field, sight: Sight) -> int:
         """Use the station if it is beside; else step nearer; else, every other time, aside."""
         here = distance[sight.here]
-        beside = {turn: self.beside(sight, turn) for turn in self.turns()}
+        beside = {turn: self.cell_beside(sight, turn) for turn in self.turns()}
         nearer = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here - 1}
         aside = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here}
         tasks = self.tasks(route.wishes, route.tier)
@@ -374,7 +374,7 @@ class Mind:
                 return self.walk(sight, turn)
         return NOOP
 
-    def beside(self, sight: Sight, turn: int) -> Cell:
+    def cell_beside(self, sight: Sight, turn: int) -> Cell:
         return sight.here[0] + DIRECTIONS[turn][0], sight.here[1] + DIRECTIONS[turn][1]
 
     def walk(self, sight: Sight, turn: int) -> int:
@@ -384,7 +384,7 @@ class Mind:
         return self.move(sight, turn)
 
     def move(self, sight: Sight, turn: int) -> int:
-        self.aimed = self.beside(sight, turn)
+        self.aimed = self.cell_beside(sight, turn)
         return 1 + turn
 
     # What it does there.
@@ -392,7 +392,7 @@ class Mind:
     def arrive(self, task: Task, sight: Sight, turn: int) -> int:
         """Use the station beside; wait for it to be ready, and for helpers while patience lasts."""
         self.stuck = 0
-        cell = self.beside(sight, turn)
+        cell = self.cell_beside(sight, turn)
         if self.atlas.stations[cell].ready > self.tick:
             return NOOP
         if sum(other in sight.agents for other in neighbours([cell], DIRECTIONS)) >= task.neighbours:

@@ -155,7 +155,7 @@ class Temporary:
         self._folder.cleanup()
 
 
-def kept(parameters: Parameters, run: LoggedRun) -> RunLog | None:
+def log_of(parameters: Parameters, run: LoggedRun) -> RunLog | None:
     """Where it is asked for, else in a folder that is gone afterwards."""
     return run_log(parameters, run) if parameters.log != HERE else Temporary(parameters, run)
 
@@ -170,7 +170,7 @@ LOG = alone(
     usual={"agents": 500, "perception": False, "log": HERE},
     parameters=RowParameters,
     more=lambda chosen: {"only_states": int(chosen.only_states)},
-    log=kept,
+    log=log_of,
     has_native=False,
 )
 

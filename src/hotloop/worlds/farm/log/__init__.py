@@ -100,13 +100,13 @@ def check_place(path: Path, *, overwrite: bool) -> None:
         )
 
 
-def beside(path: Path) -> list[Path]:
+def side_files(path: Path) -> list[Path]:
     """The files that SQLite keeps next to a database while it is open."""
     return [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
 
 
 def remove(path: Path) -> None:
-    for file in (path, *beside(path)):
+    for file in (path, *side_files(path)):
         file.unlink(missing_ok=True)
 
 
@@ -198,7 +198,7 @@ class Database:
         if self.storage.in_memory:
             self.pages_written = pages
             return
-        _, index = beside(self.storage.path)
+        _, index = side_files(self.storage.path)
         with index.open("rb") as file:
             head = file.read(48)
         frames, salt = int.from_bytes(head[16:20], "little"), head[32:40]
