@@ -41,6 +41,17 @@ def test_a_function_with_a_row_of_its_own_has_one_share() -> None:
     assert found.lever.path == "wall/env.step/learn"
 
 
+def test_a_players_methods_have_the_share_of_their_rows() -> None:
+    rows = {"inference": (1_000, 0.9), "inference/select": (1_000, 0.5), "inference/forward": (1_000, 0.3)}
+    functions = (("Model.select (hero.py:9)", 0.1, 0.6, 1.0), ("Model.forward (hero.py:5)", 0.1, 0.2, 1.0))
+    facts = {"samples": 500, "hottest_line": "hero.py:9: sample()", "hottest_line_share": 0.8}
+    found = diagnose(probed(env(rows), "samples", facts, replace(YOURS, rows=functions), HOT))
+    assert found.lever is not None
+    assert (found.lever.name, found.lever.share) == ("select", 0.5)
+    assert found.hottest_line == "80% of it at hero.py:9: sample()"
+    assert not [each for each in (*found.bounds, *found.inside) if "Model" in each.name]
+
+
 def test_a_function_that_waits_for_a_core_on_a_busy_machine_is_no_function_that_waits() -> None:
     functions = {"eat (a.py:1)": (0.2, 0.12), "trade (a.py:2)": (0.2, 0.99), "flow (a.py:3)": (0.2, 0.2)}
     functions |= {"grow (a.py:4)": (0.2, 0.08), "move (a.py:5)": (0.1, 0.11)}

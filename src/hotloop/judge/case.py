@@ -1,8 +1,8 @@
 """A case: what a record says about where its time went, as rows whose shares have intervals."""
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,35 @@ WHOLE = Part(share=1.0)
 def is_step(row: "Row") -> bool:
     """Return whether a row is the call of an env's step, which says nothing of what is slow in it."""
     return bool(ENV_STEP.search(row.name.removesuffix(f" {SELF}").lower()))
+
+
+def is_timed_by(function: "Row", row: "Row") -> bool:
+    """Return whether a row is that of a function, or the function itself."""
+    return row.name in (function.name, function.name.rpartition(".")[2])
+
+
+def timed_functions(phases: Sequence[Phase], functions: Iterable[str]) -> dict[str, Phase]:
+    """Return the phase of each function that has a row of the tree, by the function's name.
+
+    A row has its function's name, but for the two methods of a player, which are told by theirs alone.
+    """
+    by_name: dict[str, Phase] = {}
+    rows = [each for each in phases if each.path.startswith(f"{WALL}/") and each.path != INSTRUMENT]
+    for phase in rows:
+        name = phase.path.rpartition("/")[2]
+        if name not in by_name or phase.share > by_name[name].share:
+            by_name[name] = phase
+    known = set(functions)
+    methods = Counter(name.rpartition(".")[2] for name in known)
+    found = {}
+    for name in known:
+        method = name.rpartition(".")[2]
+        timed = by_name.get(name)
+        if timed is None and methods[method] == 1:
+            timed = next((each for each in rows if each.path.endswith(f"/inference/{method}")), None)
+        if timed is not None:
+            found[name] = timed
+    return found
 
 
 def gain(part: Part, factor: float) -> float:
@@ -197,8 +226,9 @@ class Case:
 
         A function that has a row in the tree is told there: it has one share.
         """
-        timed = {row.name for row in self.rows}
-        return tuple(row for row in self._functions(YOURS) if row.name not in timed)
+        functions = tuple(self._functions(YOURS))
+        timed = timed_functions(self.record.phases, (row.name for row in functions))
+        return tuple(row for row in functions if row.name not in timed)
 
     @cached_property
     def libraries(self) -> tuple[Row, ...]:
@@ -262,9 +292,10 @@ class Case:
         """The row or function that one would open and change first; None if nothing takes any time."""
         largest = self.largest
         function = next(self._functions(YOURS), None)
-        timed = [row for row in self.rows if function is not None and row.name == function.name]
+        names = [row.name for row in self._functions(YOURS)]
+        timed = timed_functions(self.record.phases, names).get(function.name) if function else None
         if timed:
-            return max(timed, key=lambda row: row.part.share)
+            return next(row for row in self.rows if row.path == timed.path)
         if function is None or largest is None or largest.sampled:
             return function or largest
         says_more = function.part.share >= (LEAST if is_step(largest) else LEVER) * largest.part.share
@@ -274,7 +305,7 @@ class Case:
     def hottest_line(self) -> tuple[str, float] | None:
         """The line of the lever that takes most of its time with its code, and its share of that time."""
         function, row, line = next(self._functions(YOURS), None), self.lever, self.fact(FUNCTIONS, LINE)
-        if function is None or row is None or line is None or function.name != row.name:
+        if function is None or row is None or line is None or not is_timed_by(function, row):
             return None
         return str(line), float(self.fact(FUNCTIONS, f"{LINE}_share"))
 

@@ -6,6 +6,7 @@ from typing import Any
 from hotloop.core.record import Metric, Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Slow, SlowStep, Spread, read_times
 from hotloop.core.record.profile import Table as Found
+from hotloop.judge.case import timed_functions
 from hotloop.report.facts import (
     Rows,
     code_line,
@@ -122,10 +123,11 @@ def glance(record: Record) -> Sections:
 
 def hot(record: Record) -> Iterator[Table]:
     """Yield the functions below the rows of the tree, where they were looked at."""
-    timed = {phase.path.rpartition("/")[2]: phase.share for phase in record.phases}
     for found in record.findings:
         for each in found.tables if found.probe == SAMPLES else ():
             if each.rows:
+                names = [str(row[0]).partition(" (")[0] for row in each.rows]
+                timed = {name: one.share for name, one in timed_functions(record.phases, names).items()}
                 rows = [with_one_share(each, row, timed) for row in each.rows[:MOST_HOT]]
                 yield finding_table(each, rows, first=each.title)
 
