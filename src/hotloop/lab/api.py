@@ -91,30 +91,29 @@ class Maker:
 
 
 def maker_of(env: Any, given: dict[str, object], looks: Any = None) -> Maker:
+    """Return what makes the envs of a function, or copies of an env."""
     seed = given.pop("seed", 42)
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed={seed} does not fit: expected int of at least 0")
     if has(env, "reset") and has(env, "step") and not isinstance(env, type):
         kind = type(env)
-        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), seed, looks)
+        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copy_env(env), seed, looks)
     if not callable(env):
         raise InputError(
             f"{env!r} cannot be profiled: give a target, a function that makes an env, or an env"
         )
+
+    def make() -> Any:
+        number = NUMBERS.take()  # of the instance, if the function asks for it
+        asked = {KEY: number} if KEY in parameters_of(env) else {}
+        return env(**{**asked, **numbered(given, number)})
+
     name = getattr(env, "__qualname__", type(env).__name__)
-    return Maker(
-        f"{getattr(env, '__module__', None)}:{name}", lambda: env(**with_instance(env, given)), seed, looks
-    )
+    return Maker(f"{getattr(env, '__module__', None)}:{name}", make, seed, looks)
 
 
-def with_instance(env: Any, given: dict[str, object]) -> dict[str, object]:
-    """The keys of a call, with the number of what it makes where it asks for that."""
-    number = NUMBERS.take()
-    asked = {KEY: number} if KEY in parameters_of(env) else {}
-    return {**asked, **numbered(given, number)}
-
-
-def copied(env: Any) -> Any:
+def copy_env(env: Any) -> Any:
+    """Return a copy of an env; InputError if it cannot be copied."""
     try:
         return deepcopy(env)
     except Exception as error:  # noqa: BLE001 - anything may be inside an env
@@ -124,7 +123,7 @@ def copied(env: Any) -> Any:
 
 
 def target_of(env: Any, keys: dict[str, object], phases: Any = None) -> Target:
-    """What is measured, by a name under which it is found in this process."""
+    """Return what is measured, by a name under which it is found in this process."""
     looks = phases if phases is None or isinstance(phases, str) else callables.lend(phases)
     if isinstance(env, str):
         target = Target.parse(env)
@@ -132,7 +131,7 @@ def target_of(env: Any, keys: dict[str, object], phases: Any = None) -> Target:
     if has(env, "step") and not isinstance(env, type):
 
         def copy() -> Any:
-            return copied(env)
+            return copy_env(env)
 
         copy.__module__, copy.__qualname__ = type(env).__module__, type(env).__qualname__
         return Target(callables.lend(copy), keys, looks)
@@ -144,7 +143,7 @@ def target_of(env: Any, keys: dict[str, object], phases: Any = None) -> Target:
 
 
 def player_of(policy: Any) -> str:
-    """A policy by the name of it."""
+    """Return the name of a policy; a function is lent one."""
     return policy if isinstance(policy, str) else callables.lend(policy)
 
 

@@ -2,7 +2,7 @@
 
 Cells that are timed run one at a time on a machine, and only on machines of one kind, since numbers of
 unlike ones are never compared; others run side by side wherever there is room. A cell whose worker or whose
-machine is lost is run again, and counted. Whoever starts it gets each record as soon as it is there.
+machine is lost is run again, and counted. Each record is yielded as soon as it is there.
 """
 
 import json
@@ -23,10 +23,20 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.lab.sweep.cells import PARTS, Cell, CellResult, ProcessExecutor, try_cell
 
-TRIES = 3  # Attempts per cell; a cell that keeps killing its worker is then refused
+TRIES = 3  # Attempts per cell; one that keeps killing its worker is then refused
 DIGITS = 9  # Of a number of cores that are read: no machine has as many
 SURVEY_S = 120.0  # What machines may take to say what they are: their first worker has to start
 LOOK_S = 0.5  # Between two looks at whether machines came or went
+# What Ray raises if a worker or its machine went away with a cell
+LOST = (
+    "WorkerCrashedError",
+    "NodeDiedError",
+    "LocalRayletDiedError",
+    "ObjectLostError",
+    "TaskUnschedulableError",
+    "OutOfMemoryError",
+    "ActorDiedError",
+)
 TOLD = ("hotloop", "numpy", "torch", "ray")  # Packages that must be the same everywhere
 
 
@@ -51,7 +61,7 @@ class Task:
 
 
 def describe() -> dict[str, Any]:
-    """What the machine is that this runs on."""
+    """Return what this machine is and the versions on it."""
     versions = {"python": platform.python_version()}
     for name in TOLD:
         with suppress(metadata.PackageNotFoundError):
@@ -64,7 +74,7 @@ def describe() -> dict[str, Any]:
 
 
 def run_cell(text: str) -> str:
-    """Run a cell on whichever machine this is, somebody's code watched over; what became of it, as JSON."""
+    """Run a cell on this machine, user code in a process of its own; return its result as JSON."""
     cell = Cell.from_json(text)
     found = (
         next(iter(ProcessExecutor(Path.cwd()).run([cell], silent)))
@@ -93,7 +103,7 @@ def on_ray(
 
 
 def survey(ray: Any) -> list[Node]:
-    """Every machine of the cluster that has cores, and what it says of itself."""
+    """Return every machine of the cluster that has cores, with what it says of itself."""
     alive = {each["NodeID"]: each for each in ray.nodes() if each["Alive"]}
     with_cores = {key: int(each["Resources"].get("CPU", 0)) for key, each in alive.items()}
     ask = ray.remote(describe).options
@@ -116,6 +126,7 @@ def survey(ray: Any) -> list[Node]:
 
 
 def on_node(node: str) -> Any:
+    """Return the strategy that runs a task on one node."""
     strategies = need("ray.util.scheduling_strategies")
     return strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
@@ -133,14 +144,14 @@ def check_versions(nodes: Sequence[Node], here: dict[str, str]) -> None:
 
 
 def alike(nodes: Sequence[Node], here: str) -> tuple[list[Node], list[Node]]:
-    """The machines of the kind there is most of, or of this one's where that is as many; and the others."""
+    """Return the machines of the most frequent kind, of this one's if that is as many; and the others."""
     hosts = Counter(fingerprint for fingerprint, _ in {(each.fingerprint, each.host) for each in nodes})
     kind = max(hosts, key=lambda each: (hosts[each], each == here, each))
     return [n for n in nodes if n.fingerprint == kind], [n for n in nodes if n.fingerprint != kind]
 
 
 def cores_of(cell: Cell) -> int:
-    """What a cell keeps busy."""
+    """Return the number of cores that a cell keeps busy."""
     keys = cell.target.keys
     count = 1
     for key in ("threads", "train.ranks"):
@@ -186,7 +197,7 @@ class OnRay:
             self.cancel()
 
     def send(self, waiting: deque[Task]) -> None:
-        """Give cells to machines that are free; where nothing is timed Ray itself knows which are."""
+        """Give cells to machines that are free; if nothing is timed, Ray itself knows which are."""
         if not self.timed:
             while waiting:
                 self.start(waiting.popleft(), None)
@@ -196,8 +207,12 @@ class OnRay:
                 self.start(waiting.popleft(), node)
 
     def free(self) -> list[Node]:
-        """One raylet of each machine that has nothing to do; they take turns where there are several."""
-        alive = self.alive()
+        """Return one raylet of each idle machine; SetupError if no machine is left."""
+        there = {each["NodeID"] for each in self.asked(self.ray.nodes) if each["Alive"]}
+        alive = [node for node in self.nodes if node.id in there]
+        if not alive:
+            raise SetupError("no machine of the cluster is left: what is done is kept, --resume goes on")
+        self.nodes[:] = alive
         busy = {task.node.host for task in self.under_way.values() if task.node}
         chosen: dict[str, Node] = {}
         for node in alive:
@@ -207,15 +222,6 @@ class OnRay:
             self.nodes.remove(node)
             self.nodes.append(node)
         return list(chosen.values())
-
-    def alive(self) -> list[Node]:
-        """The machines that are left; SetupError where none is."""
-        there = {each["NodeID"] for each in self.asked(self.ray.nodes) if each["Alive"]}
-        left = [node for node in self.nodes if node.id in there]
-        if not left:
-            raise SetupError("no machine of the cluster is left: what is done is kept, --resume goes on")
-        self.nodes[:] = left
-        return left
 
     def start(self, task: Task, node: Node | None) -> None:
         """Send a cell; a timed one reserves all of its machine."""
@@ -229,7 +235,7 @@ class OnRay:
         self.under_way[self.asked(lambda: sent.remote(cell.to_json()))] = task
 
     def fetched(self, waiting: deque[Task]) -> Iterator[CellResult]:
-        """What has become of cells that ended; those that were lost wait again."""
+        """Yield the results of cells that ended; lost ones wait again."""
         ready, _ = self.asked(lambda: self.ray.wait(list(self.under_way), num_returns=1, timeout=LOOK_S))
         for ref in ready:
             task = self.under_way.pop(ref)
@@ -237,7 +243,7 @@ class OnRay:
             try:
                 yield self.read(task, self.ray.get(ref))
                 continue
-            except lost(self.ray) as error:
+            except tuple(getattr(self.ray.exceptions, name) for name in LOST) as error:
                 why = ray_error_text(error)
             except self.ray.exceptions.RayError as error:
                 yield refused(task, ray_error_text(error))
@@ -250,6 +256,7 @@ class OnRay:
                 waiting.append(task)
 
     def read(self, task: Task, text: str) -> CellResult:
+        """Return the result of a cell from its JSON; carried code has the commit of this machine."""
         plain = json.loads(text)
         if plain["record"] is None:
             why, number = plain["refused"], ExitCode(plain["code"])
@@ -261,7 +268,7 @@ class OnRay:
         return CellResult(cell=task.cell, record=record, tries=task.tries)
 
     def asked(self, what: Callable[[], Any]) -> Any:
-        """What the cluster answers; a cluster that is gone is said in one line."""
+        """Return what the cluster answers; SetupError in one line if it is gone."""
         try:
             return what()
         except (ConnectionError, self.ray.exceptions.RayError) as error:
@@ -277,12 +284,6 @@ class OnRay:
         self.under_way.clear()
 
 
-def lost(ray: Any) -> tuple[type[Exception], ...]:
-    """What Ray raises where a worker or its machine went away with a cell."""
-    names = ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "ObjectLostError")
-    more = ("TaskUnschedulableError", "OutOfMemoryError", "ActorDiedError")
-    return tuple(getattr(ray.exceptions, name) for name in (*names, *more))
-
-
 def refused(task: Task, why: str) -> CellResult:
+    """Return the result of a cell that Ray could not run."""
     return CellResult(cell=task.cell, record=None, refused=why, code=ExitCode.FAULT, tries=task.tries)
