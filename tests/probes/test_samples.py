@@ -14,7 +14,7 @@ from hotloop.core.registry import ProbeError
 from hotloop.probes import samples
 from hotloop.probes.samples import (
     OURS,
-    Seen,
+    SampleCounts,
     ThreadTime,
     describe,
     describe_threads,
@@ -83,7 +83,7 @@ def test_a_caller_that_does_nothing_beside_the_lever_is_no_function_to_change() 
 
 def test_shares_are_of_the_whole_play_and_what_is_hardly_there_has_no_row() -> None:
     ns = Counter({(PLAYED, WRAPPER, ENV): 1_000, (PLAYED, OURS_TOO): 1_000, (PLAYED, ENV): 0})
-    found = describe(Seen(ns=ns, samples=7), "played", {})
+    found = describe(SampleCounts(ns=ns, samples=7), "played", {})
     assert found.facts == {"samples": 7, "below_share": 0.5}
     assert [(row[1], row[3]) for row in found.tables[-1].rows] == [(0.5, 0.5), (0.0, 0.5)]
     assert hot({(ENV,): 1, (CALLER,): 999}, 1_000) == [("main (home/train.py:6)", 0.999, 0.999, None)]

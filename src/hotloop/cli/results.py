@@ -90,7 +90,7 @@ def check_slow_trust(source: Path, slow: "Slow", trusted: Path | None) -> None:
     from hotloop.lab.measure.policy import names_code
 
     policy = [Target(slow.policy)] if names_code(slow.policy) else []
-    check_trust(source, [slow.asked, *policy], trusted)
+    check_trust(source, [slow.profiled_target, *policy], trusted)
 
 
 def measure(targets: Sequence[Target], experiment: Experiment, keep: SaveRecord) -> "list[Record]":

@@ -48,7 +48,7 @@ LONGEST = 32  # Letters of where that folder lies: the names of sockets in it ha
 # Paths that are left out of the working directory uploaded to Ray.
 LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
 
-# Of the environment: nothing is sent to anybody, and who does not answer is given up soon.
+# Of the environment: nothing is reported, and a connection that does not answer is given up soon.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
@@ -125,7 +125,7 @@ def silence_ray() -> Iterator[None]:
 def own_folder() -> Iterator[Path]:
     """Where a cluster that is started here keeps logs and sockets; goes with it, as do those of the dead.
 
-    It is locked while its process lives; one that was killed leaves it to whoever comes next.
+    It is locked while its process lives; one that was killed leaves it to the next one.
     """
     usual = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     root = Path(usual if len(usual) <= LONGEST else "/tmp")

@@ -49,7 +49,7 @@ class InputError(HotloopError, ValueError):
 
 
 class TheirError(InputError):
-    """Somebody else's code raised where it was asked for something: the line has its own last words."""
+    """Raised when user code raises; the message includes its exception."""
 
 
 class SetupError(HotloopError):

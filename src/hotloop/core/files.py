@@ -46,7 +46,7 @@ def whole_bytes(path: Path) -> bytes:
 
 
 def write_new(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
-    """Write a file that must not exist yet; whoever looks sees all of it or none.
+    """Write a file that must not exist yet; a reader sees all of it or none.
 
     The content goes to a temporary file in the same folder, onto the disk, and only then gets its name.
     Where it need not outlive the machine, the disk is not waited for.

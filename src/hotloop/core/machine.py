@@ -105,7 +105,7 @@ def usable_cores() -> int | None:
 
 
 def stolen_ticks(root: Path = ROOT) -> int | None:
-    """Hundredths of a second that the hypervisor gave to others since boot; None where nobody counts them."""
+    """Hundredths of a second that the hypervisor gave to others since boot; None if they are not counted."""
     ticks = cpu_ticks(root)
     return ticks[7] if len(ticks) == 8 else None
 
@@ -279,7 +279,7 @@ def code(
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
     The commit is that of the repository around the folder, by default Hotloop's own; "unknown" outside a
-    repository. A `target` of somebody else's has a project of its own beside it, with its `sources`.
+    repository. A user's `target` has a project of its own beside it, with its `sources`.
     """
     build = build or {}
     commit, dirty = state(folder)

@@ -482,7 +482,7 @@ def put_budget(path: Path, budget: Budget) -> None:
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
         temporary.write_text(written, encoding="utf-8")
-        temporary.replace(path)  # whoever reads meanwhile sees the old text or the new one
+        temporary.replace(path)  # a reader meanwhile sees the old text or the new one
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}") from None
     finally:

@@ -49,7 +49,7 @@ def components(world: str) -> dict[str, World]:
 
 
 def contests() -> list[str]:
-    """The worlds whose episodes are games against somebody."""
+    """The worlds whose episodes are games against a player."""
     return [name for name, world in worlds().items() if world.contest]
 
 

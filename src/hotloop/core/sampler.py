@@ -1,7 +1,7 @@
 """A sampler of stacks inside a process, driven by a timer of the kernel's.
 
-The timer's signal is handled by Python between two instructions, wherever that is: whoever asks from another
-thread instead is answered where the lock of the interpreter is let go, again and again at the same few lines.
+The timer's signal is handled by Python between two instructions, wherever that is: another thread that asks
+instead is answered where the lock of the interpreter is let go, again and again at the same few lines.
 A sample stands for the time since the one before, so that native code, which no signal gets into, has its
 whole time where Python called it.
 
@@ -33,7 +33,7 @@ NO_FRAME: Stack = (("the interpreter", "", 0),)
 class StackSampler:
     """Looks at the stack of the thread that enters it, for as long as it is entered.
 
-    Outside the main thread, or where somebody has the timer, a side thread looks instead.
+    Outside the main thread, or where the timer is in use, a side thread looks instead.
     """
 
     def __init__(self, every_s: float = EVERY_S) -> None:
@@ -76,7 +76,7 @@ class StackSampler:
 
 
 def is_free() -> bool:
-    """Whether the timer and its signal are nobody's, and this thread is the one that is told."""
+    """Whether the timer and its signal are not in use, and this thread is the one that is told."""
     return (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
@@ -96,7 +96,7 @@ class SignalTimer:
         signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
 
     def stop(self) -> None:
-        """Give the timer back; a signal that is still on its way finds somebody who does not mind it."""
+        """Give the timer back; a signal that is still on its way finds a handler that does nothing."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, not_heard)
         time.sleep(ON_ITS_WAY_S)

@@ -18,7 +18,7 @@ class Target:
 
     name: str  # `grid/toy`, `gym:ID`, `path.py:callable` or `module:callable`
     keys: dict[str, Any] = field(default_factory=dict)  # Key to value, text where it was typed
-    # The function that finds what reports the phases of somebody's env, `path.py:function`.
+    # The function that finds what reports the phases of a user's env, `path.py:function`.
     phases: str | None = None
     # Functions of its code that are timed as parts of a step: `Class.method`, `path.py:Class.method`.
     time: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Target:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is somebody else's environment rather than a preset of ours."""
+        """Whether it is a user's environment rather than a preset."""
         return names_callable(self.name)
 
     def plain(self) -> dict[str, Any]:
@@ -75,12 +75,12 @@ class Target:
 
 
 def names_callable(name: str) -> bool:
-    """Whether a name is somebody's callable, `path.py:name` or `module:name`, rather than a preset's."""
+    """Whether a name is a callable's, `path.py:name` or `module:name`, rather than a preset's."""
     return ":" in name
 
 
 def names_code(words: Iterable[object]) -> bool:
-    """Whether one of some words is somebody's code or tape, which has to be where it is used."""
+    """Whether one of some words names code or a tape, which has to be where it is used."""
     return any(isinstance(word, str) and names_callable(word) and "://" not in word for word in words)
 
 

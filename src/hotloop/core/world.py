@@ -82,7 +82,7 @@ class Layout:
     Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. An array named
     `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
 
-    Where rows may be empty, an array named `alive`, bool [agents], says which are somebody's: the others have
+    Where rows may be empty, an array named `alive`, bool [agents], says which are an agent's: the others have
     no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
     life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
     the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
@@ -261,7 +261,7 @@ class Contest:
     encoding: str  # The phase that writes observations
     seat: str  # The info that says who must choose, 0 for the player
     seat_rewards: str  # The info that has both rewards
-    both_outside: Mapping[str, object]  # The keys with which both are played by whoever steps the env
+    both_outside: Mapping[str, object]  # The keys with which the caller plays both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +297,7 @@ class World:
     board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # What a run of it is about as it goes on: a heading, to its labels and the info of each.
     #
-    # A world that has one is played once where nobody says how often, and can be plotted.
+    # A world that has one is played once by default, and can be plotted.
     history: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Variants that change how native code keeps an env: it cannot be saved by one and loaded by another.
     kept_by: tuple[str, ...] = ()
@@ -310,7 +310,7 @@ class World:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     # Grids that it can be swept over, by name: a size, to the keys that make it.
     sizes: Mapping[str, Mapping[float, Mapping[str, object]]] = field(default_factory=dict)
-    contest: Contest | None = None  # Where episodes are games against somebody; None where they are not
+    contest: Contest | None = None  # How its episodes are games against a player; None if they are not
 
     @property
     def native_name(self) -> str:

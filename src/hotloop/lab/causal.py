@@ -331,7 +331,7 @@ def delay_target(
             f"says: hotloop diagnose --causal -- hotloop train {record.target.words} run=NAME"
         )
     experiment = Experiment()
-    run_causal(experiment, record.slow.asked, record.slow.policy, functions, turns, progress)
+    run_causal(experiment, record.slow.profiled_target, record.slow.policy, functions, turns, progress)
     found = trials(experiment.blocks)
     refuse_nothing(found, record.target.words)
     return found

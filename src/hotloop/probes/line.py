@@ -61,7 +61,7 @@ def hottest(scene: Scene) -> tuple[tuple[str, Any], ...]:
     held = {
         (name_of(each.__code__), each.__code__.co_filename): each
         for each in (*frozen_functions(), *gc.get_objects())
-        if type(each) is FunctionType  # whose __class__ runs code of somebody is none
+        if type(each) is FunctionType  # one whose __class__ runs user code is none
     }
     found = [(name, held[name, file]) for name, file in wanted if (name, file) in held]
     if not found:
@@ -70,7 +70,7 @@ def hottest(scene: Scene) -> tuple[tuple[str, Any], ...]:
 
 
 def frozen_functions() -> Iterator[object]:
-    """What modules and their classes hold: the collector does not tell of what somebody has frozen."""
+    """What modules and their classes hold: the collector does not tell of frozen objects."""
     if not gc.get_freeze_count():
         return
     for module in [each for each in sys.modules.values() if issubclass(type(each), ModuleType)]:

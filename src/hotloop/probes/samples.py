@@ -56,7 +56,7 @@ YOURS = "Your functions, by samples"  # The title of the functions of the user's
 
 
 @dataclass(slots=True)
-class Seen:
+class SampleCounts:
     """Samples, added up."""
 
     ns: Counter[Stack] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ def look(scene: Scene) -> Finding:
     return found if why is None else told_inside(found, why)
 
 
-def from_outside(scene: Scene) -> Seen:
+def from_outside(scene: Scene) -> SampleCounts:
     """Play while py-spy samples this process; ProbeError if it may not, or meets nothing of the play."""
     with OutsideSampler(scene.folder / OUTSIDE, os.getpid()) as sampler:
         begin = now_ns()
@@ -95,7 +95,7 @@ def from_outside(scene: Scene) -> Seen:
     samples = round(sum(ns.values()) * OUTSIDE_RATE / 1e9)
     if samples < FEWEST:
         raise ProbeError(f"py-spy met the play {samples} times only", "give --steps a larger number")
-    return Seen(ns=ns, samples=samples)
+    return SampleCounts(ns=ns, samples=samples)
 
 
 def told_inside(found: Finding, why: Obstacle) -> Finding:
@@ -120,9 +120,9 @@ def worked_shares(ns: Mapping[Stack, int], cpu_ns: Mapping[Stack, int]) -> dict[
     return shares
 
 
-def sampled(scene: Scene) -> Seen:
+def sampled(scene: Scene) -> SampleCounts:
     """Play until there are samples enough, longer where a play is over before the timer has gone off."""
-    seen, begin, calls = Seen(), now_ns(), scene.calls
+    seen, begin, calls = SampleCounts(), now_ns(), scene.calls
     while not seen.samples or now_ns() - begin < SHORTEST_NS:
         play = scene.draw(calls)
         with StackSampler() as sampler:
@@ -134,7 +134,7 @@ def sampled(scene: Scene) -> Seen:
     return seen
 
 
-def describe(seen: Seen, marker: str, worked: Mapping[stacks.Frame, float | None]) -> Finding:
+def describe(seen: SampleCounts, marker: str, worked: Mapping[stacks.Frame, float | None]) -> Finding:
     """Return the user's functions by their total and all by their own time, without Hotloop's."""
     whole, below = sum(seen.ns.values()), theirs(seen.ns, marker)
     facts = {"samples": seen.samples, "below_share": sum(below.values()) / whole, **hottest_line(below)}

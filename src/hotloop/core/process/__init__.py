@@ -1,1 +1,1 @@
-"""How somebody's code lives in a process of its own: who watches over it, and the line between the two."""
+"""User code in a process of its own: its supervisor, and the line between the two."""

@@ -24,7 +24,7 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     child = start(reply, command)
     for stream in (1, 2):
-        os.close(stream)  # whoever reads what the command prints sees its end
+        os.close(stream)  # the reader of what the command prints sees its end
     say(reply, b"pid %d\n" % child)
     wait(child)
     end_all()
@@ -95,7 +95,7 @@ def say(reply: int, line: bytes) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """The children of a process of one thread; a dead one that nobody waited for is among them."""
+    """The children of a process of one thread; a dead one that was not waited for is among them."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb") as listed:  # noqa: PTH123 - as below
             return [int(each) for each in listed.read().split()]

@@ -56,7 +56,7 @@ OUTCOME = "outcome."
 RETURN_OF = f"{OUTCOME}return of "  # And those that say it of one agent
 MEAN = "mean."  # Before a heading and a label of a world's history: its mean over all steps of each env
 ENDED = "ended."  # Before a reason in words: how many episodes ended for it
-CONTEST = "contest."  # What the names of values begin with that are about games against somebody
+CONTEST = "contest."  # What the names of values begin with that are about games against a player
 REASON = f"{CONTEST}ended."  # Before a reason in words: how many games ended for it
 PAIR = f"{CONTEST}pair."  # Before two players of a round robin, the hero first: the hero's score of each game
 ELO = "elo"  # The name of the finding that rates the players of a round robin
@@ -119,9 +119,9 @@ class Resources:
     # Nanoseconds since the pass began, and bytes then; as many points as a curve needs.
     rss_over_time: tuple[tuple[Count, Count], ...] = ()
     cpu_share: Amount | None = None  # CPU time over wall time; 2.0 is two cores busy
-    # Time that its threads could have run and had no core, over wall time; None where nobody looked.
+    # Time that its threads could have run and had no core, over wall time; None if not measured.
     ready_share: Amount | None = None
-    pauses: Pauses | None = None  # Garbage collection in the whole run; None where nobody looked
+    pauses: Pauses | None = None  # Garbage collection in the whole run; None if not measured
     gpu: dict[str, Any] | None = None
 
 
@@ -210,10 +210,7 @@ class Record:
 
 
 def content_hash(plain: Mapping[str, Any]) -> str:
-    """Sixteen hex digits of all that a record says: who alters it and not them is found out.
-
-    They tell an honest reader of a slip, and keep nobody from writing a record of his own.
-    """
+    """Sixteen hex digits of all that a record says; they detect accidental edits, not forgery."""
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -87,7 +87,7 @@ class Validation:
     mode: str = BYTES  # `bytes`, `ulp:N` or `tolerance:T`
     against: str | None = None  # The reference; None where one way shadowed another
     fields: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()  # Fields that both have and nobody compared
+    left_out: tuple[str, ...] = ()  # Fields that both have and that were not compared
     # How many steps were replayed, if they are too few to call the sides equal; else None.
     too_few_steps: Count | None = None
     envs_not_compared: Count = 0  # Envs of the wider side that have no counterpart

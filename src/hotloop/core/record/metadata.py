@@ -43,7 +43,7 @@ class Machine(TypedDict):
 
 
 class ProjectCode(TypedDict):
-    """The repository that somebody's target is in."""
+    """The repository that a user's target is in."""
 
     commit: str
     dirty: bool
@@ -91,7 +91,7 @@ class Described:
     variant: dict[str, Any]
     # Those that were given: by them it differs from what its bare name means.
     keys: dict[str, Any] = field(default_factory=dict)
-    # That one env writes in a step for all its agents; None where nobody said.
+    # Observation bytes per env-step; None if unknown.
     observation_bytes: Count | None = None
 
     @property

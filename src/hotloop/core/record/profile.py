@@ -52,7 +52,7 @@ class SlowStep:
     resets: Count  # Episodes that began in it
     gc_ns: Count  # Of it that garbage was collected for
     collections: Count
-    # How often the system gave its core to somebody else meanwhile; None where nobody looked.
+    # Involuntary context switches during the call; None if not measured.
     put_off: Count | None = None
     check_step: Count
     # What all envs gave back after that step, hashed: a run that comes to the same took the same way.
@@ -89,7 +89,7 @@ class Slow:
     draws: tuple[Draw, ...] = ()  # How the actions were drawn, from the reset on
 
     @property
-    def asked(self) -> Target:
+    def profiled_target(self) -> Target:
         """What was profiled."""
         return Target(self.target, self.given)
 
@@ -123,7 +123,7 @@ class Phase(Spread):
 
     @property
     def worked(self) -> float | None:
-        """Of its time that its thread was on a core for; None where nobody looked."""
+        """The share of its time that its thread was on a core; None if not measured."""
         return self.cpu_ns / self.total_ns if self.cpu_ns is not None and self.total_ns > 0 else None
 
 

@@ -422,7 +422,7 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
     slow, step = find_slow_step(record, rank)
     attempt = Rerun()
     with ExitStack() as stack, no_collection() as collects:
-        clean = stack.enter_context(closing(open_subject(slow.asked, profile=False)))
+        clean = stack.enter_context(closing(open_subject(slow.profiled_target, profile=False)))
         refuse_other_workload(record, clean.spec)
         recorder = Recorder("replay", clean.spec)
         with until_interrupted(attempt):
@@ -465,7 +465,7 @@ def can_load(subject: Subject, slow: Slow) -> bool:
 def run_once(run: Run, attempt: Rerun, progress: Progress) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
     with ExitStack() as stack:
-        subject = stack.enter_context(closing(open_subject(run.slow.asked, profile=True)))
+        subject = stack.enter_context(closing(open_subject(run.slow.profiled_target, profile=True)))
         by_laps = not subject.logs_itself or is_live(run.slow.policy)
         times = LOADED_TIMES if can_load(subject, run.slow) else 1
         attempt.how = SAVED if times > 1 else FRESH

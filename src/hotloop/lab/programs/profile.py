@@ -31,7 +31,7 @@ from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
 from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler
 from hotloop.probes.resources import EVERY_S, ResourceSample, describe, reader, used
-from hotloop.probes.samples import FEWEST, OUTSIDE, Seen
+from hotloop.probes.samples import FEWEST, OUTSIDE, SampleCounts
 from hotloop.probes.threads import BUSY_SHARE
 
 FOLDER = Path(__file__).parents[1] / "workers" / "within"
@@ -64,9 +64,9 @@ def environment(room: Path, *look: str) -> dict[str, str]:
     }
 
 
-def read_stacks(room: Path) -> Seen:
+def read_stacks(room: Path) -> SampleCounts:
     """Time by stack, of all Python processes together."""
-    seen = Seen()
+    seen = SampleCounts()
     for told in read_all(room, "samples.json"):
         seen.samples += told["samples"]
         for frames, ns, cpu_ns in told["stacks"]:
@@ -87,7 +87,7 @@ def read_all(room: Path, suffix: str) -> Iterator[Any]:
         yield json.loads(path.read_text("utf-8"))
 
 
-def samples_finding(inside: Seen, folder: Path, outside: Seen | Obstacle) -> Finding:
+def samples_finding(inside: SampleCounts, folder: Path, outside: SampleCounts | Obstacle) -> Finding:
     """Return the functions by samples from outside, or from inside and why; CPU time is from inside."""
     seen = inside if isinstance(outside, Obstacle) else outside
     stacks.write(folder / sampling.FILE, "samples", {stack: ns / 1e9 for stack, ns in seen.ns.items()})
@@ -196,7 +196,7 @@ class Spy:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def seen(self) -> Seen | Obstacle:
+    def seen(self) -> SampleCounts | Obstacle:
         """Return the samples from outside, or why those from inside must do."""
         if self._obstacle is not None:
             return self._obstacle
@@ -208,7 +208,7 @@ class Spy:
         samples = sum(counts.values())
         if samples < FEWEST or self._covered < COVERED:
             return TOO_SHORT
-        return Seen(ns=ns, samples=samples)
+        return SampleCounts(ns=ns, samples=samples)
 
     def _run(self) -> None:
         while not (ready := sorted(self._room.glob("*.ready"), key=lambda path: path.stat().st_mtime_ns)):
