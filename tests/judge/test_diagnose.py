@@ -12,7 +12,7 @@ from hotloop.core.record import Record, Resources
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import PathRan
 from hotloop.core.record.profile import Finding, Overhead, Pauses, Table
-from hotloop.judge.case import Alternative, Case, Part, gain
+from hotloop.judge.case import Alternative, Case, Part, speed_up
 from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect
 from hotloop.judge.rules import RULES
@@ -223,7 +223,7 @@ def test_threads_that_were_measured_to_be_the_best_are_left_alone() -> None:
 
 
 def test_what_a_change_buys_is_amdahls_law_with_the_interval_of_the_rounds() -> None:
-    assert gain(Part(share=0.04), 3.0) == pytest.approx(1 / (1 - 0.04 * 2 / 3))
+    assert speed_up(0.04, 3.0) == pytest.approx(1 / (1 - 0.04 * 2 / 3))
     (found,) = diagnose(FAULTS["resets"][0]).candidates
     assert found.gain == pytest.approx(1 / 0.6)
     assert found.interval is not None

@@ -10,7 +10,7 @@ from typing import Any
 from hotloop.core.record import Record
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase, Table
+from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Table
 from hotloop.core.record.stacks import Frame, Stack, identity
 from hotloop.stats.intervals import sign_interval, wilson_interval
 
@@ -63,11 +63,6 @@ class Part:
 WHOLE = Part(share=1.0)
 
 
-def is_step(row: "Row") -> bool:
-    """Return whether a row is the call of an env's step, which says nothing of what is slow in it."""
-    return bool(ENV_STEP.search(row.name.removesuffix(f" {SELF}").lower()))
-
-
 def is_timed_by(function: "Row", row: "Row") -> bool:
     """Return whether a row is that of a function, or the function itself."""
     return row.name in (function.name, function.name.rpartition(".")[2])
@@ -95,11 +90,6 @@ def timed_functions(phases: Sequence[Phase], functions: Iterable[str]) -> dict[s
         if timed is not None:
             found[name] = timed
     return found
-
-
-def gain(part: Part, factor: float) -> float:
-    """Return how many times as fast all of it is where a part is so many times as fast (Amdahl)."""
-    return speed_up(part.share, factor)
 
 
 def speed_up(share: float, factor: float) -> float:
@@ -158,33 +148,29 @@ class Case:
         """The tree without its root, parents before their children."""
         phases = self.record.phases
         by_path = {phase.path: phase for phase in phases}
-        return tuple(
-            self._row(phase, by_path)
-            for phase in phases
-            if phase.path.startswith(f"{WALL}/") and phase.path != INSTRUMENT
-        )
-
-    def _row(self, phase: Phase, by_path: Mapping[str, Phase]) -> Row:
-        above = phase.path.rpartition("/")[0]
-        parent = by_path.get(above)
-        inner = parent is not None and above != WALL and parent.total_ns > 0
-        return Row(
-            path=phase.path,
-            name=phase.path.rpartition("/")[2],
-            part=self.part_of(phase),
-            calls=phase.calls,
-            mean_ns=phase.mean_ns,
-            parent=above.rpartition("/")[2] if inner else None,
-            of_parent=phase.total_ns / parent.total_ns if inner and parent else None,
-            worked=phase.worked,
-            is_leaf=not any(path.startswith(f"{phase.path}/") for path in by_path),
-        )
-
-    def part_of(self, phase: Phase) -> Part:
-        """Return its share of the wall; the interval is that of its shares in each round."""
-        return self._part(phase.share, phase.rounds_ns)
+        rows = []
+        for phase in phases:
+            if not phase.path.startswith(f"{WALL}/") or phase.path == INSTRUMENT:
+                continue
+            above, _, name = phase.path.rpartition("/")
+            parent = by_path.get(above)
+            inner = parent is not None and above != WALL and parent.total_ns > 0
+            row = Row(
+                path=phase.path,
+                name=name,
+                part=self._part(phase.share, phase.rounds_ns),
+                calls=phase.calls,
+                mean_ns=phase.mean_ns,
+                parent=above.rpartition("/")[2] if inner else None,
+                of_parent=phase.total_ns / parent.total_ns if inner and parent else None,
+                worked=phase.worked,
+                is_leaf=not any(path.startswith(f"{phase.path}/") for path in by_path),
+            )
+            rows.append(row)
+        return tuple(rows)
 
     def _part(self, share: float, rounds_ns: Sequence[int]) -> Part:
+        """Return a share of the wall; the interval is that of its shares in each round."""
         walls = next((each.rounds_ns for each in self.record.phases if each.path == WALL), ())
         shares = [ns / wall for ns, wall in zip(rounds_ns, walls, strict=False) if wall > 0]
         around = sign_interval(shares) or ((min(shares), max(shares)) if len(shares) >= FEW else None)
@@ -196,24 +182,25 @@ class Case:
     def own(self) -> tuple[Row, ...]:
         """What rows take themselves, beside the rows below them."""
         by_path = {phase.path: phase for phase in self.record.phases}
-        return tuple(self._own(row, by_path) for row in self.rows if not row.is_leaf)
-
-    def _own(self, row: Row, by_path: Mapping[str, Phase]) -> Row:
-        phase = by_path[row.path]
-        below = [each for path, each in by_path.items() if path.rpartition("/")[0] == row.path]
-        share = max(0.0, phase.share - sum(each.share for each in below))
-        parts = zip(*(each.rounds_ns for each in below), strict=False)
-        rounds = [max(0, ns - sum(each)) for ns, each in zip(phase.rounds_ns, parts, strict=False)]
-        mean_ns = max(0, phase.total_ns - sum(each.total_ns for each in below)) / max(1, phase.calls)
-        return replace(
-            row,
-            path=f"{row.path}/{SELF}",
-            name=f"{row.name} {SELF}",
-            part=self._part(share, rounds),
-            mean_ns=mean_ns,
-            worked=None,
-            is_leaf=True,
-        )
+        found = []
+        for row in (row for row in self.rows if not row.is_leaf):
+            phase = by_path[row.path]
+            below = [each for path, each in by_path.items() if path.rpartition("/")[0] == row.path]
+            share = max(0.0, phase.share - sum(each.share for each in below))
+            parts = zip(*(each.rounds_ns for each in below), strict=False)
+            rounds = [max(0, ns - sum(each)) for ns, each in zip(phase.rounds_ns, parts, strict=False)]
+            own_ns = max(0, phase.total_ns - sum(each.total_ns for each in below))
+            itself = replace(
+                row,
+                path=f"{row.path}/{SELF}",
+                name=f"{row.name} {SELF}",
+                part=self._part(share, rounds),
+                mean_ns=own_ns / max(1, phase.calls),
+                worked=None,
+                is_leaf=True,
+            )
+            found.append(itself)
+        return tuple(found)
 
     @cached_property
     def functions(self) -> tuple[Row, ...]:
@@ -269,11 +256,6 @@ class Case:
         outer = [row for row in found if not any(row.path.startswith(f"{each.path}/") for each in found)]
         return tuple(outer) or tuple(row for row in self.functions if row.matches(words))
 
-    def above(self, row: Row) -> Row | None:
-        """Return the row that it is part of; None if that is the wall itself."""
-        path = row.path.rpartition("/")[0]
-        return next((each for each in self.rows if each.path == path), None)
-
     @property
     def leaves(self) -> tuple[Row, ...]:
         """Rows that have no rows below, and what the others take themselves, without Hotloop's own loop.
@@ -298,7 +280,9 @@ class Case:
             return next(row for row in self.rows if row.path == timed.path)
         if function is None or largest is None or largest.sampled:
             return function or largest
-        says_more = function.part.share >= (LEAST if is_step(largest) else LEVER) * largest.part.share
+        # The call of an env's step says nothing of what is slow in it.
+        is_step = ENV_STEP.search(largest.name.removesuffix(f" {SELF}").lower())
+        says_more = function.part.share >= (LEAST if is_step else LEVER) * largest.part.share
         return function if says_more else largest
 
     @property

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.metadata import PathRan, Work
-from hotloop.core.record.profile import WALL, Looks, Phase, Stage
+from hotloop.core.record.profile import WALL, Looks, Phase
 from hotloop.core.time_tree import TimeTree
 from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance
 from hotloop.stats.summary import with_metrics
@@ -99,44 +99,34 @@ def views(record: Record) -> tuple[Record, ...]:
     phase is its only stage.
     """
     stages = record.stages if len(record.stages) > 1 else ()
-    return tuple(view(record, number, stage) for number, stage in enumerate(stages))
-
-
-def view(record: Record, number: int, stage: Stage) -> Record:
-    looks = looks_of(record.looks or Looks(), number)
-    agents = record.work.agent_steps / max(record.work.env_steps, 1)
-    work = Work(
-        env_steps=stage.env_steps,
-        agent_steps=round(stage.env_steps * agents),
-        updates=stage.updates,
-    )
-    made = replace(
-        record,
-        label=stage.name,
-        work=work,
-        values=speeds_of(looks, agents),
-        phases=stage.phases,
-        unaccounted_ns=stage.unaccounted_ns,
-        looks=looks,
-        stages=(stage,),
-        path=PathRan(requested=record.path.requested, ran={}, counters={}),
-        resources=None,
-        overhead=None,
-        findings=(),
-    )
-    return with_metrics(made)
-
-
-def looks_of(looks: Looks, number: int) -> Looks:
-    """Return the looks of one stage."""
-    mine = [index for index, stage in enumerate(looks.stages) if stage == number]
-    return Looks(
-        wall_ns=tuple(looks.wall_ns[index] for index in mine),
-        updates=tuple(looks.updates[index] for index in mine),
-        env_steps=tuple(looks.env_steps[index] for index in mine),
-        rss_bytes=tuple(looks.rss_bytes[index] for index in mine),
-        queued_ns=tuple(looks.queued_ns[index] for index in mine if looks.queued_ns),
-    )
+    whole, agents = record.looks or Looks(), record.work.agent_steps / max(record.work.env_steps, 1)
+    found = []
+    for number, stage in enumerate(stages):
+        mine = [index for index, each in enumerate(whole.stages) if each == number]
+        looks = Looks(
+            wall_ns=tuple(whole.wall_ns[index] for index in mine),
+            updates=tuple(whole.updates[index] for index in mine),
+            env_steps=tuple(whole.env_steps[index] for index in mine),
+            rss_bytes=tuple(whole.rss_bytes[index] for index in mine),
+            queued_ns=tuple(whole.queued_ns[index] for index in mine if whole.queued_ns),
+        )
+        steps = stage.env_steps
+        view = replace(
+            record,
+            label=stage.name,
+            work=Work(env_steps=steps, agent_steps=round(steps * agents), updates=stage.updates),
+            values=speeds_of(looks, agents),
+            phases=stage.phases,
+            unaccounted_ns=stage.unaccounted_ns,
+            looks=looks,
+            stages=(stage,),
+            path=PathRan(requested=record.path.requested, ran={}, counters={}),
+            resources=None,
+            overhead=None,
+            findings=(),
+        )
+        found.append(with_metrics(view))
+    return tuple(found)
 
 
 def speeds_of(looks: Looks, agents: float = 1.0) -> dict[str, tuple[float, ...]]:
@@ -190,16 +180,13 @@ class Fall:
 
     @property
     def said(self) -> str:
-        ends = (
-            f"{self.first:,.0f} to {self.last:,.0f}"
-            if self.last >= 10
-            else f"{self.first:.3g} to {self.last:.3g}"
+        first, last = (
+            f"{each:,.0f}" if self.last >= 10 else f"{each:.3g}" for each in (self.first, self.last)
         )
-        blamed = ""
+        ends, blamed = f"{first} to {last}", ""
         if self.row:
-            blamed = (
-                f"; {self.row.rpartition('/')[2]} takes {self.times:.1f} times as long as in the beginning"
-            )
+            name = self.row.rpartition("/")[2]
+            blamed = f"; {name} takes {self.times:.1f} times as long as in the beginning"
         return f"the speed fell from {ends} {self.unit} in {self.seconds:.0f} s{blamed}"
 
 
@@ -231,36 +218,18 @@ def speed_points(record: Record) -> tuple[str, Points]:
     if looks is None:
         speeds = record.values.get(record.method.headline, ())
         steps = [record.method.iterations / speed if speed else 0.0 for speed in speeds]
-        return record.method.headline, list(zip(ends_of(steps), speeds, strict=True))
+        return record.method.headline, list(zip(accumulate(steps), speeds, strict=True))
     found = speeds_of(looks)
     name = ENV_STEPS_PER_S if ENV_STEPS_PER_S in found else UPDATES_PER_S
     counts = looks.env_steps if name == ENV_STEPS_PER_S else looks.updates
     spent = [ns / 1e9 for n, ns in zip(counts, looks.wall_ns, strict=True) if n and ns]
-    return name, list(zip(ends_of(spent), found.get(name, ()), strict=True))
-
-
-def off_the_queue(record: Record) -> Record:
-    """Return a record whose looks lack the time in which the loop's thread waited for a core."""
-    looks = record.looks
-    if looks is None or not looks.queued_ns:
-        return record
-    pairs = zip(looks.wall_ns, looks.queued_ns, strict=True)
-    return replace(
-        record, looks=replace(looks, wall_ns=tuple(max(ns - each, ns // 10) for ns, each in pairs))
-    )
-
-
-def ends_of(seconds: Sequence[float]) -> Iterator[float]:
-    total = 0.0
-    for each in seconds:
-        total += each
-        yield total
+    return name, list(zip(accumulate(spent), found.get(name, ()), strict=True))
 
 
 def memory_points(record: Record) -> Points:
     """Return memory over time in bytes."""
     if record.looks and any(record.looks.rss_bytes):
-        seconds = ends_of([ns / 1e9 for ns in record.looks.wall_ns])
+        seconds = accumulate([ns / 1e9 for ns in record.looks.wall_ns])
         return list(zip(seconds, map(float, record.looks.rss_bytes), strict=True))
     points = record.resources.rss_over_time if record.resources else ()
     return [(at_ns / 1e9, float(size)) for at_ns, size in points]
@@ -269,20 +238,20 @@ def memory_points(record: Record) -> Points:
 def find_fall(record: Record) -> Fall | None:
     """Return how the speed of a run fell; None if it did not, or too little was seen of it."""
     name, points = speed_points(record)
-    least = FALL if busy_load(record.machine) is None else BUSY_FALL
-    # Other work on the machine slows a loop down, too: the speed must fall without that waiting as well.
-    if (
-        not is_long(points)
-        or not falls(points, FALL)
-        or not falls(speed_points(off_the_queue(record))[1], least)
-    ):
+    if not is_long(points) or not falls(points, FALL):
         return None
-    speeds = [speed for _, speed in points]
+    # Other work on the machine slows a loop down, too: the speed must fall without that waiting as well.
+    looks, least = record.looks, FALL if busy_load(record.machine) is None else BUSY_FALL
+    if looks is not None and looks.queued_ns:
+        pairs = zip(looks.wall_ns, looks.queued_ns, strict=True)
+        looks = replace(looks, wall_ns=tuple(max(ns - each, ns // 10) for ns, each in pairs))
+    if not falls(speed_points(replace(record, looks=looks))[1], least):
+        return None
+    speeds, ends = [speed for _, speed in points], [at for at, _ in points]
     third = len(speeds) // 3
     first, last = median(speeds[:third]), median(speeds[-third:])
-    lost = sum(
-        max(0.0, 1 - speed / first) * spent for speed, spent in zip(speeds, spans_of(points), strict=True)
-    )
+    spans = (end - begin for begin, end in zip([0.0, *ends], ends, strict=False))
+    lost = sum(max(0.0, 1 - speed / first) * spent for speed, spent in zip(speeds, spans, strict=True))
     row, times = slower_row(record.phases, first, last)
     return Fall(
         first=first,
@@ -301,13 +270,6 @@ def falls(points: Points, least: float) -> bool:
     third, trend = len(speeds) // 3, drift(speeds)
     ends = median(speeds[:third]), median(speeds[-third:])
     return trend.p < SUSPECT and trend.change <= -least and ends[1] <= (1 - least) * ends[0]
-
-
-def spans_of(points: Points) -> Iterator[float]:
-    before = 0.0
-    for at, _ in points:
-        yield at - before
-        before = at
 
 
 def slower_row(phases: Sequence[Phase], first: float, last: float) -> tuple[str | None, float]:

@@ -8,10 +8,10 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
-from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
+from hotloop.judge.case import SELF, Alternative, Case, Row, speed_up
 from hotloop.judge.compare import conditions_of, differences, ratio_of
 from hotloop.judge.course import UPDATES_PER_S, views, weight, where
-from hotloop.judge.evidence import Observation, describe_share
+from hotloop.judge.evidence import describe_share
 from hotloop.judge.expect import Expectations
 from hotloop.judge.rules import RULES, WORTH, Rule, find_observations, is_looked_at
 
@@ -130,7 +130,8 @@ def diagnose(
     """
     check(record)
     case = Case(record, None if alternatives is None else tuple(alternatives))
-    line = case.hottest_line
+    line, stages = case.hottest_line, views(record)
+    levers = [lever_of(record, stage) for stage in stages or (None,)]
     return Diagnosis(
         run_id=record.run_id,
         kind=record.kind,
@@ -140,14 +141,18 @@ def diagnose(
         bounds=tuple(bounds(case)),
         inside=tuple(inside(case)),
         libraries=tuple(bound(row) for row in case.libraries[:LARGEST] if row.part.share >= LEAST_LIBRARY),
-        lever=lever(case),
+        lever=max(filter(None, levers), key=lambda each: each.share * each.of_run, default=None),
         hottest_line=f"{line[1]:.0%} of it at {line[0]}" if line else "",
         notes=tuple(notes(case)),
         checks=sum(is_looked_at(rule, case) for rule in RULES),
         candidates=tuple(candidates(case, file)),
-        gaps=tuple(gaps(case)),
+        gaps=tuple(
+            Gap(rule=rule.name, symptom=rule.symptom, needs=rule.needs, get=fill(rule.get, record))
+            for rule in RULES  # that could matter and have nothing to look at
+            if rule.get and not rule.is_note and rule.concerns(case) and not rule.has(case)
+        ),
         expectations=expectations,
-        stages=tuple(stage_bounds(record, stage) for stage in views(record)),
+        stages=tuple(stage_bounds(record, stage) for stage in stages),
     )
 
 
@@ -170,14 +175,6 @@ def check(record: Record) -> None:
         f"{record.run_id} is a {record.kind} record without phases: "
         f"{how.get(record.kind, f'look inside it: hotloop profile {word}')}"
     )
-
-
-def lever(case: Case) -> Bound | None:
-    """Return what to open first; None if it takes less than a twentieth of the time."""
-    stages = views(case.record)
-    found = [lever_of(case.record, stage) for stage in stages] or [lever_of(case.record)]
-    known = [each for each in found if each]
-    return max(known, key=lambda each: each.share * each.of_run, default=None)
 
 
 def lever_of(record: Record, stage: Record | None = None) -> Bound | None:
@@ -243,8 +240,8 @@ def bound(row: Row, record: Record | None = None, stage: Record | None = None) -
         share=row.part.share,
         interval=row.part.interval,
         said=describe_share(row).partition(" is ")[2],
-        halved=gain(part, 2.0),
-        gone=gain(part, AWAY),
+        halved=speed_up(part.share, 2.0),
+        gone=speed_up(part.share, AWAY),
         where=where(record, stage) if record and stage else "",
         of_run=of_run,
     )
@@ -252,27 +249,27 @@ def bound(row: Row, record: Record | None = None, stage: Record | None = None) -
 
 def candidates(case: Case, file: str) -> list[Candidate]:
     """Return what every rule sees, faults first, then by what each change buys."""
-    found = [candidate(rule, seen, case.record, file) for rule, seen in find_observations(case)]
+    found = []
+    for rule, seen in find_observations(case):
+        words = " ".join(f"{key}={value}" for key, value in seen.keys.items())
+        found.append(
+            Candidate(
+                rule=rule.name,
+                symptom=rule.symptom,
+                said=seen.said,
+                remedy=rule.remedy.format(keys=words),
+                check=check_command(rule, words, case.record, file),
+                path=seen.row.path if seen.row else None,
+                share=seen.part.share if seen.part else None,
+                gain=seen.gain,
+                interval=seen.interval,
+                at_most=seen.at_most,
+                vanishes=seen.gain is not None and isinf(seen.factor),
+                keys={key: str(value) for key, value in seen.keys.items()},
+                is_fault=rule.is_fault,
+            )
+        )
     return sorted(found, key=lambda each: (not each.is_fault, each.gain is None, -(each.gain or 0.0)))
-
-
-def candidate(rule: Rule, seen: Observation, record: Record, file: str) -> Candidate:
-    words = " ".join(f"{key}={value}" for key, value in seen.keys.items())
-    return Candidate(
-        rule=rule.name,
-        symptom=rule.symptom,
-        said=seen.said,
-        remedy=rule.remedy.format(keys=words),
-        check=check_command(rule, words, record, file),
-        path=seen.row.path if seen.row else None,
-        share=seen.part.share if seen.part else None,
-        gain=seen.gain,
-        interval=seen.interval,
-        at_most=seen.at_most,
-        vanishes=seen.gain is not None and isinf(seen.factor),
-        keys={key: str(value) for key, value in seen.keys.items()},
-        is_fault=rule.is_fault,
-    )
 
 
 def check_command(rule: Rule, words: str, record: Record, file: str) -> str:
@@ -330,20 +327,6 @@ def changed(record: Record, words: str) -> str:
     new = dict(word.split("=", 1) for word in words.split())
     keys = {**record.target.keys, **new}
     return " ".join([record.target.name, *(f"{key}={value}" for key, value in keys.items())])
-
-
-def gaps(case: Case) -> list[Gap]:
-    """Return the rules that could matter and have nothing to look at."""
-    return [
-        Gap(
-            rule=rule.name,
-            symptom=rule.symptom,
-            needs=rule.needs,
-            get=fill(rule.get, case.record),
-        )
-        for rule in RULES
-        if rule.get and not rule.is_note and rule.concerns(case) and not rule.has(case)
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,31 +411,24 @@ def since(
 
 def per_unit(record: Record) -> float:
     """Return the wall ns of one env-step, update or run."""
-    work = record.work
     if record.work.runs:
         return record.values["wall_ns"][0]
     speeds = record.metrics.get(record.method.headline)
     if speeds and speeds.median:
         return 1e9 / speeds.median
-    return Case(record).wall_ns / max(work.env_steps or work.updates, 1)
+    return Case(record).wall_ns / max(record.work.env_steps or record.work.updates, 1)
 
 
-def units(record: Record) -> int:
-    """Return what the times of rows are divided by."""
-    return 1 if record.work.runs else max(record.work.env_steps or record.work.updates, 1)
-
-
-def row_times(record: Record) -> dict[str, float]:
-    """Return the ns of each row with all that is below it, by its path, per unit of work."""
-    return {phase.path: phase.total_ns / units(record) for phase in record.phases}
+def row_times(record: Record, *, own: bool = False) -> dict[str, float]:
+    """Return the ns of each row by its path per unit of work; with `own` also what it takes itself."""
+    units = 1 if record.work.runs else max(record.work.env_steps or record.work.updates, 1)
+    itself = {row.path: row.mean_ns * row.calls / units for row in Case(record).own} if own else {}
+    return {phase.path: phase.total_ns / units for phase in record.phases} | itself
 
 
 def changed_rows(before: Record, after: Record) -> tuple[RowChange, ...]:
     """Return the leaves that got faster or slower, with what that alone is worth, the most first."""
-    was, now = (
-        row_times(record) | {row.path: row.mean_ns * row.calls / units(record) for row in Case(record).own}
-        for record in (before, after)
-    )
+    was, now = row_times(before, own=True), row_times(after, own=True)
     rows = [
         RowChange(
             name=row.name,

@@ -9,7 +9,7 @@ from typing import Any
 
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.profile import Pauses
-from hotloop.judge.case import ENV_STEP, WHOLE, Case, Part, Row, gain, pattern, speed_up
+from hotloop.judge.case import ENV_STEP, WHOLE, Case, Part, Row, pattern, speed_up
 from hotloop.judge.course import find_fall, find_rise
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
@@ -79,7 +79,7 @@ class Observation:
     @property
     def gain(self) -> float | None:
         """Times as fast end to end."""
-        return gain(self.part, self.factor) if self.part else None
+        return speed_up(self.part.share, self.factor) if self.part else None
 
     @property
     def interval(self) -> Interval | None:
@@ -321,7 +321,11 @@ def idle_core(case: Case) -> Iterator[Observation]:
     if busy is None or cores is None or cores < 2 or busy > SERIAL:
         return
     mine = "train." if case.record.kind == "train" else ""
-    keys = larger_crew(case, cores)
+    keys: dict[str, object] = {}
+    if case.record.kind == "train" and case.record.target.impl == "foreign":  # in worker processes
+        keys = {"vector": "async"} if case.setting("vector") == "sync" else {}
+    else:
+        keys = next(({name: cores} for name in CREW if is_fewer(case.setting(name), cores)), {})
     rows = [row for row in case.rows if keys and row.matches(ENV_STEP) and not is_in_step(row, case)]
     if is_fewer(case.setting(TORCH_THREADS), cores) and case.setting(f"{TORCH_THREADS}_by") != "measured":
         rows += [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
@@ -330,13 +334,6 @@ def idle_core(case: Case) -> Iterator[Observation]:
     if keys and part.share >= 0.05:
         said = f"{busy:.2f} threads had something to do on average, and there are {cores} cores"
         yield Observation(said=said, part=part, factor=float(cores), at_most=True, keys=keys)
-
-
-def larger_crew(case: Case, cores: int) -> dict[str, object]:
-    """Return the setting that steps envs on more cores; for user envs in a training, worker processes."""
-    if case.record.kind == "train" and case.record.target.impl == "foreign":
-        return {"vector": "async"} if case.setting("vector") == "sync" else {}
-    return next(({name: cores} for name in CREW if is_fewer(case.setting(name), cores)), {})
 
 
 def is_fewer(value: object, cores: int) -> bool:
@@ -400,22 +397,19 @@ def waits(case: Case) -> Iterator[Observation]:
 
 def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
     """Return those of a tenth of the time and more that waited while others worked."""
-    return [
-        row
-        for row in rows
-        if row.worked is not None and row.part.share >= 0.1 and row.worked < WAITED * most_worked(case, row)
-    ]
-
-
-def most_worked(case: Case, row: Row) -> float:
-    """Return the most that any other row was on a core for; on a busy machine the median of the others."""
-    among = [each for each in case.functions if each.is_leaf] if row.sampled else case.rows
-    others = [each.worked for each in among if each is not row and each.part.share >= 0.05]
-    used = case.record.resources
-    known = [each for each in others if each is not None]
-    if used is not None and (used.ready_share or 0.0) > 0.2:
-        return median(known) if known else 0.0
-    return max(known, default=1.0)
+    used, found = case.record.resources, []
+    for row in rows:
+        if row.worked is None or row.part.share < 0.1:
+            continue
+        among = [each for each in case.functions if each.is_leaf] if row.sampled else case.rows
+        others = [each.worked for each in among if each is not row and each.part.share >= 0.05]
+        known = [each for each in others if each is not None]
+        most = max(known, default=1.0)
+        if used is not None and (used.ready_share or 0.0) > 0.2:  # on a busy machine, what is usual
+            most = median(known) if known else 0.0
+        if row.worked < WAITED * most:
+            found.append(row)
+    return found
 
 
 def rival(case: Case) -> Iterator[Observation]:
@@ -430,7 +424,8 @@ def rival(case: Case) -> Iterator[Observation]:
                 continue
             part, times, all_of_it = row.part, other.ratio, ""
             if other.whole is not None:
-                step = case.above(row)
+                above = row.path.rpartition("/")[0]
+                step = next((each for each in case.rows if each.path == above), None)
                 part, times = (step.part if case.is_loop and step else WHOLE), other.whole
                 all_of_it = f" and {times.estimate:.2f} times in a whole step"
             there = f"{other.words} was {other.ratio.estimate:.2f} times as fast there"
@@ -455,20 +450,19 @@ def inserts(case: Case) -> Iterator[Observation]:
             said = f"{describe_share(row)}, in {row.calls:,} calls for {steps:,} env-steps"
             factor = row.calls / max(rounds, 1)
             yield Observation(said=said, row=row, part=row.part, factor=factor, at_most=True)
-    yield from called_often(case, SQL, MANY, 0.05)
+    yield from called_often(SQL, MANY, 0.05)(case)
 
 
-def over_and_over(case: Case) -> Iterator[Observation]:
-    """Python functions that a step calls for each of many things, as cProfile counted them."""
-    yield from called_often(case, IN_FILE, FOR_EACH, 0.2)
+def called_often(words: "re.Pattern[str]", least: float, share: float) -> Look:
+    """Return what looks for functions that cProfile saw called so often per env-step, with such a share."""
 
+    def look(case: Case) -> Iterator[Observation]:
+        steps = case.fact("cprofile", "env_steps")
+        for _, rows in case.tables("cprofile") if steps else ():
+            for each in rows:
+                name, own, often = str(each["function"]), each["own_share"], each["calls"] / steps
+                if often >= least and own >= share and words.search(name):
+                    said = f"{name} is {own:.1%} of the time under cProfile, {often:,.0f} calls an env-step"
+                    yield Observation(said=said, part=Part(share=own), factor=often, at_most=True)
 
-def called_often(case: Case, words: "re.Pattern[str]", least: float, share: float) -> Iterator[Observation]:
-    """Functions that cProfile saw called at least so often per env-step, with such a share of the time."""
-    steps = case.fact("cprofile", "env_steps")
-    for _, rows in case.tables("cprofile") if steps else ():
-        for each in rows:
-            name, own, often = str(each["function"]), each["own_share"], each["calls"] / steps
-            if often >= least and own >= share and words.search(name):
-                said = f"{name} is {own:.1%} of the time under cProfile, {often:,.0f} calls an env-step"
-                yield Observation(said=said, part=Part(share=own), factor=often, at_most=True)
+    return look

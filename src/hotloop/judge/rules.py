@@ -238,7 +238,7 @@ RULES: tuple[Rule, ...] = (
         "calls",
         "a Python function called over and over in a step",
         "how often each function is called",
-        evidence.over_and_over,
+        evidence.called_often(evidence.IN_FILE, evidence.FOR_EACH, 0.2),
         "do it for all of them in one call: NumPy on whole arrays, numba, or native code",
         concerns=lambda case: case.looked("cprofile") or (is_user_env(case) and is_opaque(case)),
         has=lambda case: case.looked("cprofile"),
