@@ -12,7 +12,7 @@ from hotloop.core.record import Record, Resources
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import PathRan
 from hotloop.core.record.profile import Finding, Overhead, Pauses, Table
-from hotloop.judge.case import Alternative, Case, Part, speed_up
+from hotloop.judge.case import Alternative, Case, speed_up
 from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect
 from hotloop.judge.rules import RULES

@@ -10,7 +10,7 @@ from typing import Any
 from hotloop.core.record import Record
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Table
+from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase, Table
 from hotloop.core.record.stacks import Frame, Stack, identity
 from hotloop.stats.intervals import sign_interval, wilson_interval
 

@@ -180,10 +180,8 @@ class Fall:
 
     @property
     def said(self) -> str:
-        first, last = (
-            f"{each:,.0f}" if self.last >= 10 else f"{each:.3g}" for each in (self.first, self.last)
-        )
-        ends, blamed = f"{first} to {last}", ""
+        digits, blamed = ",.0f" if self.last >= 10 else ".3g", ""
+        ends = f"{self.first:{digits}} to {self.last:{digits}}"
         if self.row:
             name = self.row.rpartition("/")[2]
             blamed = f"; {name} takes {self.times:.1f} times as long as in the beginning"

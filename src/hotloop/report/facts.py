@@ -70,28 +70,26 @@ def measured(records: Sequence[Record]) -> Rows:
         yield "path", target + path_line(record)
         if record.goal:
             yield "target", goal_words(record, record.goal, target)
-        if worked := cpu_line(record):
-            yield "CPU", target + worked
-        if episodes := episodes_line(record):
-            yield "episodes", target + episodes
+        if shares := record.values.get(CPU_SHARE, ()):
+            share = median(shares)
+            waited = f"; {percent(1 - share)} of the time it waited, or had none" if share < 1 - WAITS else ""
+            yield "CPU", f"{target}{percent(share)} of one core{waited}"
+        metric, begun = record.metrics.get(EPISODES_PER_S), record.work.resets
+        if metric is not None and begun:
+            length = f"{record.work.env_steps / begun:,.1f} env-steps each"
+            yield "episodes", f"{target}{speed(metric.median)} a second, of {length}"
         if counted := instructions_line(record):
             yield "instructions", target + counted
         if compared := shadow_line(record):
             yield "shadow", target + compared
 
 
-def cpu_line(record: Record) -> str:
-    """Say how much of a round's time was worked, and how much waited; empty where nobody counted."""
-    shares = record.values.get(CPU_SHARE, ())
-    if not shares:
-        return ""
-    share = median(shares)
-    waited = f"; {percent(1 - share)} of the time it waited, or had none" if share < 1 - WAITS else ""
-    return f"{percent(share)} of one core{waited}"
-
-
-def goal_words(record: Record, goal: SpeedTarget, who: str) -> Span:
-    text = who + goal_line(record, goal)
+def goal_words(record: Record, goal: SpeedTarget, target: str) -> Span:
+    """Say how far the speed is from what was asked for, and what this machine can be relied on for."""
+    distance = record.metrics["env_steps_per_s"].median / goal.env_steps_per_s - 1
+    floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"
+    where = f"{abs(distance):.1%} {'above' if goal.met else 'below'}"
+    text = f"{target}{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
     return Span(text) if goal.met else bad(text)
 
 
@@ -188,22 +186,6 @@ def play_words(record: Record) -> str:
     return f"{policy} play"
 
 
-def goal_line(record: Record, goal: SpeedTarget) -> str:
-    """Say how far the speed is from what was asked for, and what this machine can be relied on for."""
-    distance = record.metrics["env_steps_per_s"].median / goal.env_steps_per_s - 1
-    floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"
-    where = f"{abs(distance):.1%} {'above' if goal.met else 'below'}"
-    return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
-
-
-def episodes_line(record: Record) -> str:
-    """Return how many begin in a second, and how long they are; empty if none did."""
-    metric, begun = record.metrics.get(EPISODES_PER_S), record.work.resets
-    if metric is None or not begun:
-        return ""
-    return f"{speed(metric.median)} a second, of {record.work.env_steps / begun:,.1f} env-steps each"
-
-
 def shadow_line(record: Record) -> str:
     """Say what a variant and the one it shadows answered while the run went on; empty where none did."""
     checked = record.validation
@@ -211,14 +193,11 @@ def shadow_line(record: Record) -> str:
         return ""
     ratio = checked.timing_ratio
     took = f"; the reference takes {ratio:.3g} times as long" if ratio else ""
-    return f"{checked.comparisons:,} comparisons{against(record)}, {checked.mismatches:,} mismatches{took}"
-
-
-def against(record: Record) -> str:
-    """Return the way that a shadow was compared with, as it would be typed; empty if it is not known."""
+    # The way that it was compared with, as it would be typed, if that is known.
     known = registry.find(record.target.name).world.rivals.values() if record.target.world else ()
     shadowed = [rival for rival in known if rival.shadow is not None]
-    return f" against {shadowed[0].parameter}={shadowed[0].reference}" if len(shadowed) == 1 else ""
+    against = f" against {shadowed[0].parameter}={shadowed[0].reference}" if len(shadowed) == 1 else ""
+    return f"{checked.comparisons:,} comparisons{against}, {checked.mismatches:,} mismatches{took}"
 
 
 def instructions_line(record: Record) -> str:

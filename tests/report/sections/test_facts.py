@@ -5,9 +5,9 @@ from support.records import MACHINE, PROFILE
 from hotloop.core.record import Record
 from hotloop.report.facts import (
     code_line,
-    cpu_line,
     machine_line,
     mean_line,
+    measured,
     method_line,
     pace_line,
     path_line,
@@ -78,7 +78,10 @@ def test_the_path_of_what_is_not_ours_is_no_choice() -> None:
 
 
 def test_how_much_of_the_time_was_worked_is_said_and_waiting_where_it_is_much() -> None:
-    assert cpu_line(replace(PROFILE, values={"cpu_share": (0.97, 0.98, 0.99)})) == "98.0% of one core"
-    waits = replace(PROFILE, values={"cpu_share": (0.2, 0.3, 0.4)})
-    assert cpu_line(waits) == "30.0% of one core; 70.0% of the time it waited, or had none"
-    assert cpu_line(replace(PROFILE, values={})) == ""
+    works, waits, unknown = (
+        dict(measured([replace(PROFILE, values=values)])).get("CPU")
+        for values in ({"cpu_share": (0.97, 0.98, 0.99)}, {"cpu_share": (0.2, 0.3, 0.4)}, {})
+    )
+    assert works == "98.0% of one core"
+    assert waits == "30.0% of one core; 70.0% of the time it waited, or had none"
+    assert unknown is None

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.codec import Interval
-from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Since, StageBounds
-from hotloop.judge.expect import Causal, Expectations, Given, Reached
+from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Since
+from hotloop.judge.expect import Causal, Expectations
 from hotloop.report.section import (
     Chapter,
     Heading,
@@ -56,32 +56,28 @@ def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
 
 def bottleneck(found: Diagnosis) -> Sections:
     """Return the faults and the lever, then the rows and functions with what each would buy."""
-    partial = (
-        (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
-    )
-    faults = [f"{each.symptom}: {each.said}" for each in found.candidates if each.is_fault]
+    said: list[Section] = [
+        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}"))
+    ]
+    if found.partial:
+        said.append(Note(words=Span("the record is of a run that was broken off", "warn")))
+    faults = (f"{each.symptom}: {each.said}" for each in found.candidates if each.is_fault)
+    said += [Note(words=Span(each, "warn", strong=True)) for each in faults]
     levers = [levered(each.lever) for each in found.stages if each.lever]
-    return (
-        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
-        *partial,
-        *(Note(words=Span(each, "warn", strong=True)) for each in faults),
-        *(Note(words=Span(each, strong=True)) for each in levers or [headline(found)]),
-        *((Note(words=found.hottest_line),) if found.hottest_line else ()),
-        *((Note(words=Span(no_problem(found), "good")),) if found.is_healthy else ()),
-        *(section for each in found.stages for section in stage(each)),
-        *((bounding("row", found.bounds),) if found.bounds and not found.stages else ()),
-        *((bounding("inside it, by samples", found.inside),) if found.inside else ()),
-        *((bounding("where it goes in libraries", found.libraries),) if found.libraries else ()),
-    )
-
-
-def stage(found: StageBounds) -> Sections:
-    """Return the rows of one phase of a run; shares are of the phase, gains of the whole run."""
-    unit = UNITS.get(found.unit, "updates/s")
-    pace = f", {speed(found.speed)} {unit}" if found.speed else ""
-    about = f"  {percent(found.of_run)} of the run, {count(found.updates, 'update')}{pace}"
-    rows = (bounding("row", found.bounds),) if found.bounds else ()
-    return Heading(words=(Span(found.name, strong=True), about), apart=True), *rows
+    said += [Note(words=Span(each, strong=True)) for each in levers or [headline(found)]]
+    if found.hottest_line:
+        said.append(Note(words=found.hottest_line))
+    if found.is_healthy:
+        said.append(Note(words=Span(no_problem(found), "good")))
+    for each in found.stages:  # shares are of the phase, gains of the whole run
+        pace = f", {speed(each.speed)} {UNITS.get(each.unit, 'updates/s')}" if each.speed else ""
+        about = f"  {percent(each.of_run)} of the run, {count(each.updates, 'update')}{pace}"
+        said.append(Heading(words=(Span(each.name, strong=True), about), apart=True))
+        said += bounding("row", each.bounds)
+    said += bounding("row", found.bounds if not found.stages else ())
+    said += bounding("inside it, by samples", found.inside)
+    said += bounding("where it goes in libraries", found.libraries)
+    return tuple(said)
 
 
 def headline(found: Diagnosis) -> str:
@@ -99,31 +95,31 @@ def levered(first: Bound) -> str:
     return f"{there}{share}: {buys}, at most {times(first.gone)} without it"
 
 
-def bounding(first: str, bounds: Sequence[Bound]) -> Section:
+def bounding(first: str, bounds: Sequence[Bound]) -> Iterator[Section]:
+    """Yield a table of what takes how much of the time, and what to make it faster would buy."""
+    if not bounds:
+        return
     columns = (
         *text_columns(first),
         *number_columns("of the time"),
         *number_columns("95% interval", wide=True),
         *number_columns("2x there buys", "at most, without it"),
     )
-    rows = [
-        (
-            each.name,
-            percent(each.share),
-            interval(each.interval, percent),
-            times(each.halved),
-            times(each.gone),
-        )
-        for each in bounds
-    ]
-    return table(columns, rows)
+    rows = []
+    for each in bounds:
+        ends = interval(each.interval, percent)
+        rows.append((each.name, percent(each.share), ends, times(each.halved), times(each.gone)))
+    yield table(columns, rows)
 
 
 def changes(found: Diagnosis) -> Sections:
     """Return the candidates in the order of their gain; nothing if there are none."""
     if found.is_healthy:
         return ()
-    lines = [line for number, each in enumerate(found.candidates, 1) for line in told(number, each)]
+    lines = list[Words]()
+    for number, each in enumerate(found.candidates, 1):
+        lines.append((f"{number}. ", Span(each.symptom, "warn", strong=True), f": {gain_words(each)}"))
+        lines += [f"   {each.said}", f"   {each.remedy}", ("   check  ", Span(each.check, code=True))]
     return (Heading(words="what to change, the largest gain first", apart=True), Lines(lines=tuple(lines)))
 
 
@@ -138,19 +134,12 @@ def remarks(found: Diagnosis) -> Sections:
     return tuple(Note(words=Span(f"note: {each}", "dim")) for each in found.notes)
 
 
-def told(number: int, each: Candidate) -> Iterator[Words]:
-    yield (f"{number}. ", Span(each.symptom, "warn", strong=True), f": {gain_words(each)}")
-    yield f"   {each.said}"
-    yield f"   {each.remedy}"
-    yield ("   check  ", Span(each.check, code=True))
-
-
 def gain_words(each: Candidate) -> str:
     """Return what it would buy end to end."""
     if each.gain is None:
         return "what it would buy is " + NO_GAIN
     most = "at most " if each.at_most or each.vanishes else ""
-    return f"buys {most}{times(each.gain)} {interval(each.interval, times)}".rstrip()
+    return f"buys {most}{with_interval(each.gain, each.interval)}"
 
 
 def checklist(found: Diagnosis) -> Sections:
@@ -181,50 +170,37 @@ def expected(found: Expectations | None) -> Sections:
     """Return what this machine has reached before, by configuration, and what its memory allows."""
     if found is None:
         return ()
-    if found.refused:
-        refused = Note(words=Span(f"no expectations: {found.refused}", "dim"))
-        return (refused, *(Note(words=each) for each in short_of(found)))
     said: list[Section] = []
-    if found.table:
+    if found.refused:
+        said.append(Note(words=Span(f"no expectations: {found.refused}", "dim")))
+    elif found.table:
         columns = (
             *text_columns("reached on this machine", "on"),
             *number_columns("records", "typical", "best", "this record"),
         )
-        rows = [reached(each) for each in found.table]
+        rows = []
+        for each in found.table:
+            this = speed(each.this) if each.this is not None else ""
+            best = f"{speed(each.best)} {UNITS.get(each.unit, each.unit)}"
+            about = each.configuration, each.device, str(each.records)
+            rows.append((*about, speed(each.typical), best, this))
         said += [Heading(words="what could be expected", apart=True), table(columns, rows)]
-    said += [Note(words=each) for each in short_of(found)]
-    return tuple(said)
-
-
-def reached(each: Reached) -> tuple[str, ...]:
-    unit = UNITS.get(each.unit, each.unit)
-    this = f"{speed(each.this)}" if each.this is not None else ""
-    best = f"{speed(each.best)} {unit}"
-    return each.configuration, each.device, str(each.records), speed(each.typical), best, this
-
-
-def given(each: Given) -> Words:
-    """Return what the owner expected of a phase beside what it reached."""
-    ends = f"{speed(each.low)} to {speed(each.high)} env-steps/s"
-    told = f"{each.phase}: {ends} expected, {speed(each.reached)} reached"
-    if not each.is_short:
-        return told
-    differing = "; ".join(each.differing) or "no setting that a record knows differs"
-    return Span("likely a configuration problem: ", "bad"), f"{told} ({differing})"
+    return *said, *(Note(words=each) for each in short_of(found))
 
 
 def short_of(found: Expectations) -> Iterator[Words]:
-    yield from map(given, found.given)
+    """Yield what the owner and other records let one expect beside what was reached, and memory's share."""
+    none = "no setting that a record knows differs"
+    for each in found.given:
+        ends = f"{speed(each.low)} to {speed(each.high)} env-steps/s"
+        told = f"{each.phase}: {ends} expected, {speed(each.reached)} reached"
+        short = Span("likely a configuration problem: ", "bad")
+        yield (short, f"{told} ({'; '.join(each.differing) or none})") if each.is_short else told
     if found.is_short and found.expected and found.reached:
         share = found.reached / found.expected
         there = f" in the phase {found.phase}" if found.phase else ""
-        differing = "; ".join(found.differing) or "no setting that a record knows differs"
-        yield (
-            Span(
-                f"likely a configuration problem{there}: {share:.0%} of what {found.best_run} reached", "bad"
-            ),
-            f" ({differing})",
-        )
+        problem = f"likely a configuration problem{there}: {share:.0%} of what {found.best_run} reached"
+        yield Span(problem, "bad"), f" ({'; '.join(found.differing) or none})"
     memory = found.memory
     if memory is not None:
         yield (
@@ -236,7 +212,7 @@ def short_of(found: Expectations) -> Iterator[Words]:
 
 def changed(found: Since) -> Sections:
     """Predicted against seen, the rows that moved, and the bottleneck before and after."""
-    seen = f"{times(found.seen)} {interval(found.interval, times)}".rstrip()
+    seen = with_interval(found.seen, found.interval)
     how = "by the two records, one after the other"
     if found.in_turns:
         how = "the settings of both measured in turns now"
@@ -248,32 +224,24 @@ def changed(found: Since) -> Sections:
         said.append(Note(words=Span(f"unlike: {'; '.join(found.unlike)}", "warn")))
     if found.settings:
         said.append(Note(words=f"settings  {', '.join(found.settings)}"))
-    said.append(Lines(lines=tuple(outcomes(found))))
+    nothing = "nothing was predicted of what changed: hotloop diagnose before the change does"
+    outcomes: list[Words] = [] if found.outcomes else [Span(nothing, "dim")]
+    for each in found.outcomes:
+        tone: Tone = "good" if each.said == "as predicted" else "warn"
+        predicted = f"{'at most ' if each.at_most else ''}{with_interval(each.predicted, each.interval)}"
+        outcomes.append((f"predicted  {predicted} ({each.symptom}): ", Span(each.said, tone)))
+    said.append(Lines(lines=tuple(outcomes)))
     if found.rows:
         columns = (*text_columns("row"), *number_columns("before", "after", "that alone is worth"))
         rows = [(row.name, took(row.before_ns), took(row.after_ns), times(row.worth)) for row in found.rows]
         said.append(table(columns, rows))
-    said.append(Note(words=whether_moved(found)))
-    return tuple(said)
-
-
-def outcomes(found: Since) -> Iterator[Words]:
-    if not found.outcomes:
-        yield Span("nothing was predicted of what changed: hotloop diagnose before the change does", "dim")
-    for each in found.outcomes:
-        tone: Tone = "good" if each.said == "as predicted" else "warn"
-        most = "at most " if each.at_most else ""
-        predicted = f"{most}{times(each.predicted)} {interval(each.interval, times)}".rstrip()
-        yield f"predicted  {predicted} ({each.symptom}): ", Span(each.said, tone)
-
-
-def whether_moved(found: Since) -> str:
-    if found.bottleneck is None:
-        return "bottleneck  not known"
-    before, after = found.bottleneck
-    if found.moved:
-        return f"bottleneck  moved from {before.name} ({percent(before.share)}) to {after.name}: {after.said}"
-    return f"bottleneck  still {after.name}: {after.said}, {percent(before.share)} before"
+    bottleneck = "not known"
+    if found.bottleneck is not None:
+        before, after = found.bottleneck
+        bottleneck = f"still {after.name}: {after.said}, {percent(before.share)} before"
+        if found.moved:
+            bottleneck = f"moved from {before.name} ({percent(before.share)}) to {after.name}: {after.said}"
+    return *said, Note(words=f"bottleneck  {bottleneck}")
 
 
 def causal(target: str, found: Sequence[Causal]) -> Sections:
@@ -291,8 +259,8 @@ def causal(target: str, found: Sequence[Causal]) -> Sections:
             percent(each.share),
             str(each.trials),
             f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
-            f"{times(each.predicted)} {interval(each.predicted_interval, times)}".rstrip(),
-            f"{times(each.seen)} {interval(each.seen_interval, times)}".rstrip(),
+            with_interval(each.predicted, each.predicted_interval),
+            with_interval(each.seen, each.seen_interval),
             each.said,
         )
         for each in found
@@ -327,6 +295,10 @@ def times(ratio: float) -> str:
     if ratio > MOST_TOLD:
         return f"over {MOST_TOLD}x"
     return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
+
+
+def with_interval(ratio: float, ends: Interval | None) -> str:
+    return f"{times(ratio)} {interval(ends, times)}".rstrip()
 
 
 def interval(ends: Interval | None, drawn: Callable[[float], str]) -> str:

@@ -1,6 +1,6 @@
 """Episodes that were played: what they came to, and what happened in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 from hotloop.core.record import (
@@ -20,9 +20,7 @@ from hotloop.core.record import (
     Record,
     Resources,
 )
-from hotloop.core.record.profile import Table as FoundTable
 from hotloop.report.facts import (
-    Rows,
     log_lines,
     mean_line,
     origin,
@@ -52,35 +50,22 @@ MOST_AGENTS = 8  # That have rows of their own
 def sim(record: Record) -> Sections:
     """Return what the episodes came to, what happened in them, and how long it took."""
     tables = [each for found in record.findings if found.probe == ELO for each in found.tables]
-    if tables:
-        return title(record), ratings(tables[0]), facts(*standing(record))
-    return title(record), about(record), *coverage(record)
-
-
-def ratings(found: FoundTable) -> Section:
-    """Return the players of a round robin, the strongest first, with their intervals."""
+    if not tables:
+        return title(record), about(record), *coverage(record)
+    # The players of a round robin, the strongest first, with their intervals; then each pair, the hero first.
     columns = (*text_columns("player"), *number_columns("Elo", "95% interval", "score", "games"))
     rows = [
         (player, f"{elo:,.0f}", f"[{low:,.0f}, {high:,.0f}]", f"{score:.1%}", f"{games:,}")
-        for player, elo, low, high, score, games in found.rows
+        for player, elo, low, high, score, games in tables[0].rows
     ]
-    return table(columns, rows)
-
-
-def standing(record: Record) -> Rows:
-    """Return what each pair came to, the hero first, and what all of it rests on."""
+    pairs = []
     for name, scores in record.values.items():
         if name.startswith(PAIR):
-            yield name.removeprefix(PAIR), f"hero {share_of_wins(scores)}"
-    yield from origin(record)
-    yield "path", path_line(record)
-
-
-def share_of_wins(scores: Sequence[float]) -> str:
-    """Return how many of some games the hero won, and the draws if there are any."""
-    draws = len(scores) - scores.count(1.0) - scores.count(0.0)
-    drawn = f", {draws:,} draws" if draws else ""
-    return f"won {part_line(scores.count(1.0), len(scores))}{drawn}"
+            draws = len(scores) - scores.count(1.0) - scores.count(0.0)
+            drawn = f", {draws:,} draws" if draws else ""
+            won = f"hero won {part_line(scores.count(1.0), len(scores))}{drawn}"
+            pairs.append((name.removeprefix(PAIR), won))
+    return title(record), table(columns, rows), facts(*pairs, *origin(record), ("path", path_line(record)))
 
 
 def times(record: Record) -> Section:
@@ -147,15 +132,24 @@ def history(record: Record) -> list[tuple[str, str]]:
 def about_games(record: Record) -> Facts:
     """Who won, how fast it went, why games ended, and where the time went."""
     values = record.values
+    # Games and decisions per second: the median of windows with its interval, or the whole.
+    games, decisions = (values[f"{CONTEST}{what}_per_s"][0] for what in ("games", "decisions"))
+    pace, windows = f"{games:,.0f} games/s", record.metrics.get(GAMES_PER_S)
+    if windows is not None and windows.ci95 is not None:
+        decisions *= windows.median / games
+        pace = f"{speed(windows.median)} games/s {speed_interval(windows.ci95)}"
     ended = {name.removeprefix(REASON): n[0] for name, n in values.items() if name.startswith(REASON)}
+    # What one row's step took: in the network, and everything else.
+    wall, forward, steps = values["wall_ns"][0], values.get(FORWARD, (0.0,))[0], record.work.env_steps
+    step = f"{took(forward / steps)} in a network, {took((wall - forward) / steps)} in all else"
     return facts(
         ("player", record.method.policy),
         ("games", f"{record.method.rounds:,}"),
-        ("speed", Span(games_line(record), strong=True)),
+        ("speed", Span(f"{pace}, {decisions:,.0f} decisions/s", strong=True)),
         *wins(record),
         ("ended by", ", ".join(f"{name} {int(count):,}" for name, count in ended.items())),
         ("split", split_line(record)),
-        ("a step", step_line(record)),
+        ("a step", step),
         ("work", work_line(record)),
         *((name.lower(), text) for name, text in resources(record.resources or Resources(), record)),
         *origin(record),
@@ -166,16 +160,6 @@ def about_games(record: Record) -> Facts:
 def has_games(record: Record) -> bool:
     """Return whether a record counts games of two seats."""
     return f"{CONTEST}won" in record.values
-
-
-def games_line(record: Record) -> str:
-    """Return games and decisions per second: the median of windows with its interval, or the whole."""
-    games, decisions = (record.values[f"{CONTEST}{what}_per_s"][0] for what in ("games", "decisions"))
-    windows = record.metrics.get(GAMES_PER_S)
-    if windows is None or windows.ci95 is None:
-        return f"{games:,.0f} games/s, {decisions:,.0f} decisions/s"
-    decisions *= windows.median / games
-    return f"{speed(windows.median)} games/s {speed_interval(windows.ci95)}, {decisions:,.0f} decisions/s"
 
 
 def wins(record: Record) -> Iterator[tuple[str, str | Span]]:
@@ -191,7 +175,9 @@ def wins(record: Record) -> Iterator[tuple[str, str | Span]]:
     if len(set(began)) > 1:
         yield "hero, first turn", share_line(record, 1.0)
         yield "hero, second turn", share_line(record, 0.0)
-    yield "steps a game", spread_line(record.values["episode_length"])
+    lengths = sorted(record.values["episode_length"])
+    low, high = (lengths[round(share * (len(lengths) - 1))] for share in (0.05, 0.95))
+    yield "steps a game", f"mean {plain(fmean(lengths))}, p5 {plain(low)}, p95 {plain(high)}"
 
 
 def part_line(count: int, whole: int) -> str:
@@ -224,33 +210,17 @@ def split_line(record: Record) -> str:
     return line if threads == 1 else f"{line} ({threads} threads: no clean split, use one)"
 
 
-def step_line(record: Record) -> str:
-    """Return what one row's step took: in the network, and everything else."""
-    wall, steps = record.values["wall_ns"][0], record.work.env_steps
-    forward = record.values.get(FORWARD, (0.0,))[0]
-    return f"{took(forward / steps)} in a network, {took((wall - forward) / steps)} in all else"
-
-
-def spread_line(values: Sequence[float]) -> str:
-    """Return the mean of some numbers, and where the lowest and highest twentieth of them begin."""
-    ordered = sorted(values)
-    low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.05, 0.95))
-    return f"mean {plain(fmean(ordered))}, p5 {plain(low)}, p95 {plain(high)}"
-
-
 def coverage(record: Record) -> tuple[Section, ...]:
     """Return every mechanic that fired, the most frequent first, and those that never did."""
     counted = sorted(record.work.coverage.items(), key=lambda item: -item[1])
     if not counted:
         return ()
     columns = number_columns("times", "per episode", "per 1,000 agent-steps")
-    rows = [(name, *often(record, times)) for name, times in counted if times]
+    rows = []
+    for name, times in counted:
+        if times:
+            each = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
+            rows.append((name, f"{times:,}", each, f"{1_000 * times / record.work.agent_steps:,.2f}"))
     fired = table((*text_columns("what happened"), *columns), rows)
     never = ", ".join(name for name, times in counted if not times)
     return (fired, Note(words=Span(f"never happened: {never}", "dim"))) if never else (fired,)
-
-
-def often(record: Record, times: int) -> tuple[str, str, str]:
-    """Return how often something happened: in all, an episode, an agent-step."""
-    per_episode = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
-    return f"{times:,}", per_episode, f"{1_000 * times / record.work.agent_steps:,.2f}"
