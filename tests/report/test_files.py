@@ -6,7 +6,7 @@ from support.records import PROFILE
 from hotloop.core.record import Record, stacks
 from hotloop.core.record.profile import Finding
 from hotloop.core.time_tree import Trace
-from hotloop.report.files import about_trace, beside, folder_of, markdown_page, pictured, trace_files
+from hotloop.report.files import about_trace, files_beside, folder_of, markdown_page, pictured, trace_files
 
 STACKS = {(("slow<T>", "/a/env.py", 3),): 1.0}
 FOUND = Finding(probe="cprofile", files=("cprofile.pstats", "cprofile.speedscope.json"))
@@ -40,7 +40,7 @@ def test_stacks_are_drawn_and_the_record_names_the_picture(tmp_path: Path) -> No
 
 
 def test_the_record_the_web_page_and_the_probes_files_lie_beside_the_page(tmp_path: Path) -> None:
-    kept = dict(beside(drawn(RECORD, filled(tmp_path)), tmp_path))
+    kept = dict(files_beside(drawn(RECORD, filled(tmp_path)), tmp_path))
     assert list(kept) == [
         *(".json", ".html", ".cprofile.pstats", ".cprofile.speedscope.json", ".cprofile.svg")
     ]
@@ -51,7 +51,7 @@ def test_the_record_the_web_page_and_the_probes_files_lie_beside_the_page(tmp_pa
 
 def test_a_profile_without_further_probes_has_no_web_page(tmp_path: Path) -> None:
     plain = replace(PROFILE, findings=(Finding(probe="resources"),))
-    assert [suffix for suffix, _ in beside(plain, tmp_path)] == [".json"]
+    assert [suffix for suffix, _ in files_beside(plain, tmp_path)] == [".json"]
 
 
 def test_the_page_is_markdown() -> None:

@@ -317,7 +317,7 @@ class Case:
         found = (each.facts for each in self.record.findings if each.probe == probe)
         return next((facts[name] for facts in found if name in facts), None)
 
-    def looked(self, probe: str) -> bool:
+    def has_probed(self, probe: str) -> bool:
         return any(found.probe == probe for found in self.record.findings)
 
     @property

@@ -32,7 +32,7 @@ Ranges = Mapping[str, tuple[float, float]]  # Phase to the least and the most st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ReachedSpeed:
     """What the records of one configuration came to."""
 
     configuration: str  # `env only`, `PPO`, `supervised`, `own loop` or `program`
@@ -60,7 +60,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ExpectedSpeed:
     """A speed that the owner expects, beside what was reached."""
 
     phase: str
@@ -79,7 +79,7 @@ class Expectations:
     """What could be expected of a run."""
 
     refused: str | None = None  # Why nothing is expected: the record is of another machine, or of a busy one
-    table: tuple[Reached, ...] = ()
+    table: tuple[ReachedSpeed, ...] = ()
     expected: float | None = None  # The best of the same work on this machine
     reached: float | None = None
     best_run: str | None = None
@@ -87,7 +87,7 @@ class Expectations:
     phase: str | None = None
     differing: tuple[str, ...] = ()  # Settings that are not as in the best run
     memory: Memory | None = None
-    given: tuple[Given, ...] = ()
+    given: tuple[ExpectedSpeed, ...] = ()
 
     @property
     def is_short(self) -> bool:
@@ -107,10 +107,12 @@ def expect(
     `project` is what the owner expects by device and phase, as hotloop.toml has it.
     """
     found = of_records(record, others, fingerprint, copy_bytes_per_s)
-    return replace(found, given=tuple(given(record, project or {}, found.differing)))
+    return replace(found, given=tuple(owner_speeds(record, project or {}, found.differing)))
 
 
-def given(record: Record, project: Mapping[str, Ranges], differing: tuple[str, ...]) -> Iterable[Given]:
+def owner_speeds(
+    record: Record, project: Mapping[str, Ranges], differing: tuple[str, ...]
+) -> Iterable[ExpectedSpeed]:
     """Return what the owner expects of this record; nothing of one of a busy machine."""
     _, device = configuration(record)
     known = f"{device} {record.machine['cpu']} {record.target.device}".lower().split()
@@ -137,7 +139,7 @@ def given(record: Record, project: Mapping[str, Ranges], differing: tuple[str, .
         if metric is None and len(stages) == len(ranges) == 1 and record.kind == "run":
             metric = record.metrics.get(ENV_STEPS_PER_S)
         if metric and not is_busy(record):
-            yield Given(phase=phase, low=low, high=high, reached=metric.median, differing=differing)
+            yield ExpectedSpeed(phase=phase, low=low, high=high, reached=metric.median, differing=differing)
 
 
 def of_records(
@@ -156,7 +158,7 @@ def of_records(
     best = max(same, key=lambda each: speed(each) or 0.0, default=None)
     return Expectations(
         phase=str(record.label) if len(stages) > 1 else None,
-        table=tuple(reached(mine, record)) if others else (),
+        table=tuple(reached_speeds(mine, record)) if others else (),
         expected=speed(best) if best else None,
         reached=speed(record),
         best_run=best.run_id if best else None,
@@ -220,7 +222,7 @@ def configuration(record: Record) -> tuple[str, str]:
     return ("program" if record.work.runs else "env only"), device
 
 
-def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:
+def reached_speeds(records: Iterable[Record], record: Record) -> Iterable[ReachedSpeed]:
     """Yield a row a configuration, in the order of their names."""
     groups: dict[tuple[str, str, str], list[tuple[float, Record]]] = {}
     for each in records:
@@ -230,7 +232,7 @@ def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:
     for (name, device, counted), members in sorted(groups.items()):
         best, holder = max(members, key=lambda member: member[0])
         here = [found for found, each in members if each.run_id == record.run_id]
-        yield Reached(
+        yield ReachedSpeed(
             configuration=name,
             device=device,
             records=len(members),

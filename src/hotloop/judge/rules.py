@@ -189,7 +189,7 @@ RULES: tuple[Rule, ...] = (
         evidence.skew,
         "give the workers even work: mix long and short episodes, or more envs a worker",
         concerns=lambda case: case.record.method.threads > 1 or bool(case.named(WORKERS)),
-        has=lambda case: case.looked("threads") or bool(case.named(evidence.SKEW)),
+        has=lambda case: case.has_probed("threads") or bool(case.named(evidence.SKEW)),
         get=THREADS,
     ),
     Rule(
@@ -207,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         evidence.copies,
         "keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
         concerns=lambda case: case.on_gpu or bool(case.named(evidence.COPIES)),
-        has=lambda case: bool(case.named(evidence.ON_GPU)) or case.looked("torch"),
+        has=lambda case: bool(case.named(evidence.ON_GPU)) or case.has_probed("torch"),
         get=TORCH,
     ),
     Rule(
@@ -240,8 +240,8 @@ RULES: tuple[Rule, ...] = (
         "how often each function is called",
         evidence.called_often(evidence.IN_FILE, evidence.FOR_EACH, 0.2),
         "do it for all of them in one call: NumPy on whole arrays, numba, or native code",
-        concerns=lambda case: case.looked("cprofile") or (is_user_env(case) and is_opaque(case)),
-        has=lambda case: case.looked("cprofile"),
+        concerns=lambda case: case.has_probed("cprofile") or (is_user_env(case) and is_opaque(case)),
+        has=lambda case: case.has_probed("cprofile"),
         get=CALLS,
     ),
     Rule(

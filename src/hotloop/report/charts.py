@@ -1,4 +1,4 @@
-"""Charts as SVG or PNG: values over steps, and points over a size or a time with their laws."""
+"""Charts as SVG or PNG, of values over steps or points with their laws; and films of a run."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence

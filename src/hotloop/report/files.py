@@ -48,26 +48,19 @@ def pictured(target: str, folder: Path, found: Finding) -> Finding:
     return replace(found, files=(*found.files, *drawn))
 
 
-def beside(record: Record, folder: Path) -> list[Kept]:
+def files_beside(record: Record, folder: Path) -> list[Kept]:
     """Return all that lies beside the page; a web page only where a probe was asked for."""
     files = [name for found in record.findings for name in found.files]
     kept: list[Kept] = [(".json", record.to_json())]
     if any(found.probe != RESOURCES for found in record.findings):
-        kept.append((".html", web_page(record, folder)))
+        pictures = {}
+        for found in record.findings:
+            title = f"{found.probe}: click a box to zoom, the top one to go back"
+            for name in found.files:
+                if name.endswith(SPEEDSCOPE):
+                    pictures[found.probe] = shapes.draw_flames(stacks.read(folder / name), title)
+        kept.append((".html", html.draw_page(page(record, pictures))))
     return kept + [(f".{name}", (folder / name).read_bytes()) for name in files]
-
-
-def web_page(record: Record, folder: Path) -> str:
-    """Return the profile with what its probes found, their flames among it."""
-    pictures = {
-        found.probe: shapes.draw_flames(
-            stacks.read(folder / name), f"{found.probe}: click a box to zoom, the top one to go back"
-        )
-        for found in record.findings
-        for name in found.files
-        if name.endswith(SPEEDSCOPE)
-    }
-    return html.draw_page(page(record, pictures))
 
 
 def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
@@ -109,11 +102,9 @@ Event = dict[str, Any]
 
 def draw_trace(trace: Trace) -> str:
     """Return the whole file of trace events, one a line."""
-    start_ns = min((each.begin_ns for each in trace.slices), default=0)
     lines: list[str] = []
     size = left_out = 0
-    slices = (complete(each, start_ns) for each in trace.slices)
-    for event in (*names(trace), *slow_steps(trace, start_ns), *slices):
+    for event in (*names(trace), *timed_events(trace)):
         line = json.dumps(event, separators=(",", ":"))
         size += len(line) + 2
         if size < MOST_BYTES:
@@ -140,8 +131,9 @@ def names(trace: Trace) -> Iterator[Event]:
         yield {**thread, "name": "thread_sort_index", "args": {"sort_index": order}}
 
 
-def slow_steps(trace: Trace, start_ns: int) -> Iterator[Event]:
-    """Yield a flag at each of the slowest steps."""
+def timed_events(trace: Trace) -> Iterator[Event]:
+    """Yield a flag at each of the slowest steps, then the slices."""
+    start_ns = min((each.begin_ns for each in trace.slices), default=0)
     for rank, begin_ns in trace.slow.items():
         yield {
             "ph": "i",
@@ -152,19 +144,17 @@ def slow_steps(trace: Trace, start_ns: int) -> Iterator[Event]:
             "name": f"slow step #{rank}",
             "cat": "slow",
         }
-
-
-def complete(each: Slice, start_ns: int) -> Event:
-    event: Event = {
-        "ph": "X",
-        "pid": PROCESS,
-        "tid": each.track,
-        "ts": micros(each.begin_ns - start_ns),
-        "dur": micros(each.end_ns - each.begin_ns),
-        "name": each.name,
-        "cat": each.category,
-    }
-    return {**event, "args": dict(each.facts)} if each.facts else event
+    for each in trace.slices:
+        yield {
+            "ph": "X",
+            "pid": PROCESS,
+            "tid": each.track,
+            "ts": micros(each.begin_ns - start_ns),
+            "dur": micros(each.end_ns - each.begin_ns),
+            "name": each.name,
+            "cat": each.category,
+            **({"args": dict(each.facts)} if each.facts else {}),
+        }
 
 
 def micros(ns: int) -> float:
@@ -191,9 +181,22 @@ def draw_speedscope(trace: Trace) -> str:
 
 
 def thread_profile(name: str, slices: list[Slice], frames: dict[str, int]) -> dict[str, Any]:
-    """Return one thread; times count from its first slice, and what was not sampled is a gap."""
+    """Return one thread, each slice opened and closed once, the innermost closed first.
+
+    Times count from its first slice, and what was not sampled is a gap.
+    """
     start_ns = min((each.begin_ns for each in slices), default=0)
-    events = list(opened_and_closed(slices, start_ns, frames))
+    events: list[Event] = []
+    open_: list[tuple[int, int]] = []
+    # After the last slice, all that is still open is closed.
+    for each in (*slices, None):
+        while open_ and (each is None or open_[-1][1] <= each.begin_ns):
+            frame, end_ns = open_.pop()
+            events.append({"type": "C", "frame": frame, "at": end_ns - start_ns})
+        if each is not None:
+            frame = frames.setdefault(each.name, len(frames))
+            events.append({"type": "O", "frame": frame, "at": each.begin_ns - start_ns})
+            open_.append((frame, each.end_ns))
     return {
         "type": "evented",
         "name": name,
@@ -202,17 +205,3 @@ def thread_profile(name: str, slices: list[Slice], frames: dict[str, int]) -> di
         "endValue": events[-1]["at"] if events else 0,
         "events": events,
     }
-
-
-def opened_and_closed(slices: list[Slice], start_ns: int, frames: dict[str, int]) -> Iterator[Event]:
-    """Yield each slice opened and closed once, the innermost closed first."""
-    open_: list[tuple[int, int]] = []
-    # After the last slice, all that is still open is closed.
-    for each in (*slices, None):
-        while open_ and (each is None or open_[-1][1] <= each.begin_ns):
-            frame, end_ns = open_.pop()
-            yield {"type": "C", "frame": frame, "at": end_ns - start_ns}
-        if each is not None:
-            frame = frames.setdefault(each.name, len(frames))
-            yield {"type": "O", "frame": frame, "at": each.begin_ns - start_ns}
-            open_.append((frame, each.end_ns))

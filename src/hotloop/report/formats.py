@@ -1,4 +1,4 @@
-"""Write the speeds of records in the formats of other tools."""
+"""The formats of other tools: speeds of records written in them, and results read as records."""
 
 import csv
 import hashlib
@@ -78,9 +78,10 @@ def export_csv(records: Sequence[Record]) -> str:
         record, metric = speed.record, speed.metric
         words = (record.run_id, record.created, record.kind, record.target.words, record.label or "")
         low, high = metric.ci95 or ("", "")
+        formula = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for one
         writer.writerow(
             [
-                *map(escape_formula, (*words, speed.name)),
+                *(f"'{text}" if text.startswith(formula) else text for text in (*words, speed.name)),
                 *(metric.median, low, high, metric.mean),
                 "" if metric.cv is None else metric.cv,
                 len(speed.values),
@@ -90,11 +91,6 @@ def export_csv(records: Sequence[Record]) -> str:
             ]
         )
     return file.getvalue()
-
-
-def escape_formula(text: str) -> str:
-    """Return text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 # JSON as github-action-benchmark reads it with `tool: customBiggerIsBetter`.
@@ -169,25 +165,21 @@ PYPERF_VERSION = "1.0"
 
 def export_pyperf(records: Sequence[Record]) -> str:
     """Return a suite of the latest run of every target; `python -m pyperf stats` reads it."""
-    # A round without a step has no time per step.
-    benchmarks = [pyperf_benchmark(speed) for speed in latest_headlines(records, without_zeros=True)]
+    benchmarks = []
+    for speed in latest_headlines(records, without_zeros=True):  # a round without a step has no time per step
+        record = speed.record
+        metadata = {
+            "name": record.target.words,
+            "unit": "second",
+            "loops": 1,
+            "hotloop_run_id": record.run_id,
+            "hotloop_commit": speed.commit,
+            "cpu_model_name": record.machine["cpu"],
+        }
+        date = record.created[:19].replace("T", " ")  # pyperf writes no time zone
+        run = {"values": [1.0 / value for value in speed.values], "metadata": {"date": date}}
+        benchmarks.append({"metadata": metadata, "runs": [run]})
     return json.dumps({"version": PYPERF_VERSION, "benchmarks": benchmarks}) + "\n"
-
-
-def pyperf_benchmark(speed: Speed) -> dict[str, Any]:
-    """Return one benchmark with a single run."""
-    record = speed.record
-    metadata = {
-        "name": record.target.words,
-        "unit": "second",
-        "loops": 1,
-        "hotloop_run_id": record.run_id,
-        "hotloop_commit": speed.commit,
-        "cpu_model_name": record.machine["cpu"],
-    }
-    date = record.created[:19].replace("T", " ")  # pyperf writes no time zone
-    run = {"values": [1.0 / value for value in speed.values], "metadata": {"date": date}}
-    return {"metadata": metadata, "runs": [run]}
 
 
 # Every format by the name that `report --export` takes.
@@ -224,7 +216,7 @@ class Tool(NamedTuple):
     """A tool whose results can be read."""
 
     name: str
-    fits: Callable[[Any], bool]  # Whether parsed JSON has the tool's format
+    fits: Callable[[dict[str, Any]], bool]  # Whether a parsed JSON object has the tool's format
     results: Callable[[Any], Iterator[ImportedResult]]
 
 
@@ -238,7 +230,7 @@ def read_results(path: Path) -> list[Record]:
     except (UnicodeDecodeError, ForeignError) as error:
         raise InputError(f"{path}: {error}") from None
     for tool in TOOLS:
-        if tool.fits(data):
+        if isinstance(data, dict) and tool.fits(data):
             try:
                 return [record_of(tool.name, each) for each in tool.results(data | {WRITTEN: written})]
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -304,11 +296,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def is_pytest_benchmark(data: Any) -> bool:
-    """Return whether `pytest --benchmark-json=FILE` wrote it."""
-    return isinstance(data, dict) and {"machine_info", "commit_info", "benchmarks"} <= data.keys()
-
-
 def pytest_benchmark_results(data: Any) -> Iterator[ImportedResult]:
     """Yield every benchmark, its rounds the repetitions."""
     machine, commit = data["machine_info"], data["commit_info"]
@@ -329,11 +316,6 @@ def pytest_benchmark_results(data: Any) -> Iterator[ImportedResult]:
         )
 
 
-def is_google_benchmark(data: Any) -> bool:
-    """Return whether google-benchmark wrote it with `--benchmark_format=json`."""
-    return isinstance(data, dict) and {"context", "benchmarks"} <= data.keys() and "date" in data["context"]
-
-
 def google_benchmark_results(data: Any) -> Iterator[ImportedResult]:
     """Yield every benchmark with its repetitions; its aggregates are left out, Hotloop makes its own."""
     context = data["context"]
@@ -351,11 +333,6 @@ def google_benchmark_results(data: Any) -> Iterator[ImportedResult]:
             cores=context.get("num_cpus"),
             machine=[context.get("host_name", UNKNOWN), context.get("num_cpus"), context.get("caches")],
         )
-
-
-def is_asv(data: Any) -> bool:
-    """Return whether airspeed velocity wrote it: `results/MACHINE/COMMIT-ENV.json`, its second format."""
-    return isinstance(data, dict) and {"commit_hash", "results", "result_columns"} <= data.keys()
 
 
 def asv_results(data: Any) -> Iterator[ImportedResult]:
@@ -383,12 +360,6 @@ def asv_results(data: Any) -> Iterator[ImportedResult]:
             )
 
 
-def is_hyperfine(data: Any) -> bool:
-    """Return whether `hyperfine --export-json FILE` wrote it."""
-    results = data.get("results") if isinstance(data, dict) else None
-    return isinstance(results, list) and all(isinstance(each, dict) and "command" in each for each in results)
-
-
 def hyperfine_results(data: Any) -> Iterator[ImportedResult]:
     """Yield every command; the format has no date, so the file's own is used."""
     for each in data["results"]:
@@ -401,8 +372,27 @@ def hyperfine_results(data: Any) -> Iterator[ImportedResult]:
 
 
 TOOLS = (
-    Tool("pytest-benchmark", is_pytest_benchmark, pytest_benchmark_results),
-    Tool("google-benchmark", is_google_benchmark, google_benchmark_results),
-    Tool("asv", is_asv, asv_results),
-    Tool("hyperfine", is_hyperfine, hyperfine_results),
+    # Written by `pytest --benchmark-json=FILE`.
+    Tool(
+        "pytest-benchmark",
+        lambda data: {"machine_info", "commit_info", "benchmarks"} <= data.keys(),
+        pytest_benchmark_results,
+    ),
+    # By google-benchmark with `--benchmark_format=json`.
+    Tool(
+        "google-benchmark",
+        lambda data: {"context", "benchmarks"} <= data.keys() and "date" in data["context"],
+        google_benchmark_results,
+    ),
+    # By airspeed velocity: `results/MACHINE/COMMIT-ENV.json`, its second format.
+    Tool("asv", lambda data: {"commit_hash", "results", "result_columns"} <= data.keys(), asv_results),
+    # By `hyperfine --export-json FILE`.
+    Tool(
+        "hyperfine",
+        lambda data: (
+            isinstance(data.get("results"), list)
+            and all(isinstance(each, dict) and "command" in each for each in data["results"])
+        ),
+        hyperfine_results,
+    ),
 )

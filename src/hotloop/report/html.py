@@ -86,10 +86,10 @@ def draw_chapter(chapter: Chapter) -> str:
 
 def draw(sections: Iterable[Section]) -> str:
     """Return one under another."""
-    return "\n".join(part for section in sections for part in drawn(section))
+    return "\n".join(part for section in sections for part in draw_section(section))
 
 
-def drawn(section: Section) -> Iterator[str]:
+def draw_section(section: Section) -> Iterator[str]:
     match section:
         case Heading():
             yield f"<h{section.level}>{escape(text_of(section.words))}</h{section.level}>"

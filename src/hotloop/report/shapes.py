@@ -1,4 +1,4 @@
-"""Shapes of the page as SVG, whose colors the page decides: stacked bars, a forest plot, and a heat map."""
+"""Shapes of the page as SVG: stacked bars, a forest plot, a heat map, and flames."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -224,6 +224,9 @@ def colour_of(warmth: float) -> str:
 FLAMES_WIDTH, FLAME_ROW, FLAMES_TOP = 1200, 18, 26
 SMALLEST_FLAME = 0.001  # Of the whole; what is narrower would not be seen
 FLAME_CHARACTER = 6.6  # Pixels of one in the labels' font
+MOST_GAINED = 0.2  # Of the whole: from there on the color is at its strongest
+
+Chain = tuple[str, ...]  # A function below its callers, each with its file
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,15 +265,15 @@ class Box:
     left: float
     share: float
     depth: int
-    chain: tuple[str, ...] = ()  # Its callers and itself
+    chain: Chain = ()  # Its callers and itself
 
 
-def boxes(root: Node) -> Iterator[Box]:
-    """From the whole inwards, the longest first."""
+def boxes(root: Node, least: float = SMALLEST_FLAME) -> Iterator[Box]:
+    """Yield every function from the whole inwards, the longest first, down to a least share."""
 
-    def walk(node: Node, left: float, chain: tuple[str, ...]) -> Iterator[Box]:
+    def walk(node: Node, left: float, chain: Chain) -> Iterator[Box]:
         share = node.seconds / root.seconds
-        if share < SMALLEST_FLAME:
+        if share < least:
             return
         yield Box(node=node, left=left, share=share, depth=len(chain), chain=chain)
         for key, child in sorted(node.below.items(), key=lambda each: -each[1].seconds):
@@ -294,7 +297,7 @@ def draw_flames(
     that has a script of its own leaves this one's out.
     """
     found = list(boxes(tree_of(seconds)))
-    shares = dict(shares_of(tree_of(before))) if before is not None else None
+    shares = None if before is None else {box.chain: box.share for box in boxes(tree_of(before), least=0.0)}
     deepest = max((box.depth for box in found), default=0)
     height = FLAMES_TOP + (deepest + 1) * FLAME_ROW + 6
     body = "".join(draw_box(box, shares) for box in found)
@@ -310,21 +313,6 @@ def draw_flames(
     )
 
 
-Chain = tuple[str, ...]  # A function below its callers, each with its file
-
-
-def shares_of(root: Node) -> Iterator[tuple[Chain, float]]:
-    """Yield every function of a tree, and its share of the whole."""
-
-    def walk(node: Node, chain: Chain) -> Iterator[tuple[Chain, float]]:
-        yield chain, node.seconds / root.seconds
-        for key, child in node.below.items():
-            yield from walk(child, (*chain, key))
-
-    if root.seconds > 0:
-        yield from walk(root, ())
-
-
 def draw_box(box: Box, before: Mapping[Chain, float] | None = None) -> str:
     """Return a rectangle with its label, as far as that fits, and all of it when the mouse rests there."""
     x, width, y = box.left * FLAMES_WIDTH, box.share * FLAMES_WIDTH, FLAMES_TOP + box.depth * FLAME_ROW
@@ -334,7 +322,10 @@ def draw_box(box: Box, before: Mapping[Chain, float] | None = None) -> str:
     fill = flame_colour(node)
     if before is not None:
         gained = box.share - before.get(box.chain, 0.0)
-        told, fill = f"{told}, {gained:+.1%} of the whole", gain_colour(gained)
+        # Orange for what takes more of the whole than before, blue for what takes less, gray in between.
+        hue, strength = 26 if gained > 0 else 205, min(abs(gained) / MOST_GAINED, 1.0)
+        told += f", {gained:+.1%} of the whole"
+        fill = f"hsl({hue} {round(85 * strength)}% {round(86 - 24 * strength)}%)"
     data = json.dumps([round(box.left, 6), round(box.share, 6)])
     return (
         f'<g class="box" data-at="{data}"><title>{escape(told)}</title>'
@@ -359,16 +350,6 @@ def flame_colour(node: Node) -> str:
     if not node.place:
         hue = 210
     return f"hsl({hue} {62 if is_python else 38}% {72 + digest[1] % 10}%)"
-
-
-MOST_GAINED = 0.2  # Of the whole: from there on the colour is at its strongest
-
-
-def gain_colour(gained: float) -> str:
-    """Orange for what takes more of the whole than before, blue for what takes less, grey in between."""
-    strength = min(abs(gained) / MOST_GAINED, 1.0)
-    hue = 26 if gained > 0 else 205
-    return f"hsl({hue} {round(85 * strength)}% {round(86 - 24 * strength)}%)"
 
 
 SCRIPT = """

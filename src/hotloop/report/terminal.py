@@ -43,10 +43,10 @@ NAME_WIDTH = 10  # Of a fact, at least, so that facts under one another stand in
 
 def draw(sections: Iterable[Section]) -> RenderableType:
     """Return one under another."""
-    return Group(*(part for section in sections for part in drawn(section)))
+    return Group(*(part for section in sections for part in draw_section(section)))
 
 
-def drawn(section: Section) -> Iterator[RenderableType]:
+def draw_section(section: Section) -> Iterator[RenderableType]:
     match section:
         case Heading():
             yield from [Text(), line(section.words)] if section.apart else [line(section.words)]
@@ -63,7 +63,7 @@ def drawn(section: Section) -> Iterator[RenderableType]:
         case Curve():
             yield Text(curve_words(section.values))
         case Picture():
-            yield from (part for each in section.instead for part in drawn(each))
+            yield from (part for each in section.instead for part in draw_section(each))
         case _:
             assert_never(section)
 

@@ -142,12 +142,12 @@ def profile_all(
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> SaveRecord:
     """Return what keeps a record, its page, its trace and the files of its probes under one name."""
-    from hotloop.report.files import about_trace, beside, folder_of, markdown_page, trace_files
+    from hotloop.report.files import about_trace, files_beside, folder_of, markdown_page, trace_files
 
     def keep(record: "Record") -> Path:
         path = PROFILES / f"profile-{utc_now():%Y%m%d-%H%M}.md"
         name = record.target.name
-        more = [*beside(record, folder_of(room, name))]
+        more = [*files_beside(record, folder_of(room, name))]
         if tracer := tracers.get(name):
             more += trace_files(tracer.trace(record.slow, about_trace(record)))
         page = save(path, markdown_page(record), *more)

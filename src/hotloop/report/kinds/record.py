@@ -129,11 +129,11 @@ def overview(records: Sequence[Record]) -> Sections:
     for record, *more in zip(records, *shown.values(), strict=True):
         first = firsts.setdefault((record.kind, record.target.name), record)
         times, outcome, why = standing(first, record)
-        reasons.setdefault(why, f"{made(record)}, {record.target.words}")
-        rows.append((f"{made(record)} {record.target.words}", *pace(record), times, outcome, *more))
+        reasons.setdefault(why, f"{label_of(record)}, {record.target.words}")
+        rows.append((f"{label_of(record)} {record.target.words}", *pace(record), times, outcome, *more))
     told = [Span(f"{target}: {why}", "dim") for why, target in reasons.items() if why]
     told += [
-        Span(f"{each.kind} {made(each)}, {each.target.words}: {unlike_words(first, steps)}", "warn")
+        Span(f"{each.kind} {label_of(each)}, {each.target.words}: {unlike_words(first, steps)}", "warn")
         for first, each, steps in unlike_plays(records)
     ]
     same = [Span(f"all at commit {commits[0]}", "dim")] if commits and "commit" not in shown else []
@@ -142,10 +142,12 @@ def overview(records: Sequence[Record]) -> Sections:
 
 def unlike_words(first: Record, steps: int) -> str:
     """Say that a short play showed something else than that of an earlier record."""
-    return f"within {steps} steps of its reset it showed something else than in {first.kind} {made(first)}"
+    return (
+        f"within {steps} steps of its reset it showed something else than in {first.kind} {label_of(first)}"
+    )
 
 
-def made(record: Record) -> str:
+def label_of(record: Record) -> str:
     """Return its label; without one when it was made."""
     return record.label or record.created[5:16].replace("T", " ")
 

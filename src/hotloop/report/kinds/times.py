@@ -254,7 +254,7 @@ def finding_chapters(record: Record, pictures: Pictures, most: int | None) -> It
     for found in record.findings:
         if found.probe == RESOURCES:
             continue
-        files = listed([Span(f".{name}", code=True) for name in found.files])
+        files = join_spans([Span(f".{name}", code=True) for name in found.files])
         sections: list[Section] = [facts(*facts_of(found.facts).items(), ("Files", files))]
         if picture := pictures.get(found.probe):
             sections.append(Picture(svg=picture))
@@ -264,13 +264,13 @@ def finding_chapters(record: Record, pictures: Pictures, most: int | None) -> It
         yield Chapter(title=found.probe, sections=tuple(sections))
 
 
-def listed(spans: Sequence[Span]) -> Words:
+def join_spans(spans: Sequence[Span]) -> Words:
     """Return spans with commas between them."""
     return tuple(part for span in spans for part in (", ", span))[1:]
 
 
 def keys(values: Mapping[str, object]) -> Words:
-    return listed([Span(f"{key}={value}", code=True) for key, value in values.items()])
+    return join_spans([Span(f"{key}={value}", code=True) for key, value in values.items()])
 
 
 def is_code(found: Found) -> bool:

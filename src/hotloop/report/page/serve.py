@@ -85,18 +85,14 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     @property
-    def asked_with(self) -> str:
-        """What an address must have behind it."""
-        return f"?token={self.token}" if self.token else ""
-
-    @property
     def events(self) -> str:
         """Where a page asks what is new since it was drawn."""
-        return f"events{self.asked_with}{'&' if self.token else '?'}"
+        return f"events?token={self.token}&" if self.token else "events?"
 
     @property
     def address(self) -> str:
-        return f"http://{self.host}:{self.server_port}/{self.asked_with}"
+        token = f"?token={self.token}" if self.token else ""
+        return f"http://{self.host}:{self.server_port}/{token}"
 
 
 def is_loopback(host: str) -> bool:
@@ -123,20 +119,16 @@ class Handler(BaseHTTPRequestHandler):
         elif self.server.token and not self.has_token(asked.query):
             self.refuse(403, "the token is missing or wrong")
         elif asked.path == "/":
-            self.show()
+            try:
+                page = self.server.site.page(self.server.events)
+            except InputError as error:  # there is nothing to show any more
+                self.refuse(503, str(error))
+            else:
+                self.answer(200, "text/html", page)
         elif asked.path == "/events":
             self.follow(parse_qs(asked.query).get(SEEN, [""])[0])
         else:
             self.refuse(404, "there is only the page")
-
-    def show(self) -> None:
-        """Answer with the page; where there is nothing to show any more, with why."""
-        try:
-            page = self.server.site.page(self.server.events)
-        except InputError as error:
-            self.refuse(503, str(error))
-        else:
-            self.answer(page)
 
     def is_ours(self) -> bool:
         """Return whether the request is for this address, and from a page of it where it is from a page.
@@ -153,15 +145,13 @@ class Handler(BaseHTTPRequestHandler):
         given = parse_qs(query).get("token", [""])[0]
         return secrets.compare_digest(given.encode(), self.server.token.encode())
 
-    def answer(self, text: str) -> None:
+    def answer(self, status: int, kind: str, text: str) -> None:
         body = text.encode()
-        self.begin(200, "text/html; charset=utf-8", len(body))
+        self.begin(status, f"{kind}; charset=utf-8", len(body))
         self.wfile.write(body)
 
     def refuse(self, status: int, why: str) -> None:
-        body = f"{why}\n".encode()
-        self.begin(status, "text/plain; charset=utf-8", len(body))
-        self.wfile.write(body)
+        self.answer(status, "text/plain", f"{why}\n")
 
     def begin(self, status: int, kind: str, length: int | None = None) -> None:
         self.send_response(status)
@@ -184,20 +174,16 @@ class Handler(BaseHTTPRequestHandler):
             while not site.over.wait(EVERY_S):
                 now = site.signature()
                 running = json.dumps(trainings(site.runs))
+                line = ": still here"
                 if now != seen:
-                    self.tell("records", "{}")
+                    line = "event: records\ndata: {}"
                 elif running != told:
-                    self.tell("training", running)
-                else:
-                    self.wfile.write(b": still here\n\n")
-                    self.wfile.flush()
+                    line = f"event: training\ndata: {running}"
+                self.wfile.write(f"{line}\n\n".encode())
+                self.wfile.flush()
                 seen, told = now, running
         except (BrokenPipeError, ConnectionResetError):
             return
-
-    def tell(self, event: str, data: str) -> None:
-        self.wfile.write(f"event: {event}\ndata: {data}\n\n".encode())
-        self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Keep quiet: nobody asked for a log."""
@@ -222,10 +208,19 @@ Window = Mapping[str, Any]
 
 def trainings(folder: Path) -> list[dict[str, Any]]:
     """Return every run that wrote lately: its title, its tree and its plots."""
-    now = utc_now().timestamp()
-    logs = [path for path in folder.glob(LOGS) if now - path.stat().st_mtime < RUNNING_S]
-    told = ((path, windows(path)) for path in sorted(logs))
-    return [training(path.parents[1].name, found) for path, found in told if found]
+    now, told = utc_now().timestamp(), []
+    for path in sorted(path for path in folder.glob(LOGS) if now - path.stat().st_mtime < RUNNING_S):
+        found = windows(path)
+        if found:
+            drawn = [plot.data | {"title": f"{words} by env-steps"} for words, plot in plots(found)]
+            run = {
+                "title": f"{path.parents[1].name}: {found[-1]['steps']:,} steps",
+                "about": "where the last window's time went, in ms",
+                "tree": "\n".join(tree(found[-1])),
+                "plots": drawn,
+            }
+            told.append(run)
+    return told
 
 
 def windows(path: Path) -> list[Window]:
@@ -245,16 +240,6 @@ def windows(path: Path) -> list[Window]:
     return found[-MOST:]
 
 
-def training(name: str, found: Sequence[Window]) -> dict[str, Any]:
-    last = found[-1]
-    return {
-        "title": f"{name}: {last['steps']:,} steps",
-        "about": "where the last window's time went, in ms",
-        "tree": "\n".join(tree(last)),
-        "plots": [plot.data | {"title": f"{words} by env-steps"} for words, plot in plots(found)],
-    }
-
-
 def plots(found: Sequence[Window]) -> Iterator[tuple[str, Plot]]:
     """Yield what each shows, and its curves over the steps."""
     steps = tuple(float(each["steps"]) for each in found)
@@ -263,10 +248,8 @@ def plots(found: Sequence[Window]) -> Iterator[tuple[str, Plot]]:
             yield words, Plot(x=steps, series=(curve(found, key, words),))
     losses = sorted({key for each in found for key in each if key.startswith(LOSS)})
     if losses:
-        yield (
-            "losses",
-            Plot(x=steps, series=tuple(curve(found, key, key.removeprefix(LOSS)) for key in losses)),
-        )
+        series = tuple(curve(found, key, key.removeprefix(LOSS)) for key in losses)
+        yield "losses", Plot(x=steps, series=series)
 
 
 def curve(found: Sequence[Window], key: str, words: str) -> PlotCurve:

@@ -80,44 +80,38 @@ def draw_shelf(shelf: Shelf, draw: Callable[[Shelf], Drawn]) -> tuple[Drawn, She
     try:
         return draw(shelf), shelf
     except Exception:
-        faults = [fault_of(entry, shelf, draw) for entry in shelf.entries]
-        if not any(faults) or not can_draw(replace(shelf, entries=()), draw):
+        # Why each record cannot be drawn, not even alone; and whether a shelf can be drawn at all.
+        faults = [fault_of(replace(shelf, entries=(entry,)), draw) for entry in shelf.entries]
+        if not any(faults) or fault_of(replace(shelf, entries=()), draw):
             raise  # it is not the records
-    entries = [entry for entry, fault in zip(shelf.entries, faults, strict=True) if not fault]
-    sound = replace(
-        shelf, entries=tuple(entries), left_out=(*shelf.left_out, *(fault for fault in faults if fault))
-    )
+    left_out, entries = list(shelf.left_out), list[Entry]()
+    for entry, fault in zip(shelf.entries, faults, strict=True):
+        if fault:
+            left_out.append(f"{entry.path or entry.record.run_id}: cannot be shown: {fault}")
+        else:
+            entries.append(entry)
+    sound = replace(shelf, entries=tuple(entries), left_out=tuple(left_out))
     return draw(sound), sound
 
 
-def fault_of(entry: Entry, shelf: Shelf, draw: Callable[[Shelf], object]) -> str | None:
-    """Return in a line why a record cannot be drawn, not even alone; None where it can."""
-    try:
-        draw(replace(shelf, entries=(entry,)))
-    except Exception as error:  # noqa: BLE001 - whatever a record of the right form brings about
-        said = " ".join(str(error).split())
-        return f"{entry.path or entry.record.run_id}: cannot be shown: {type(error).__name__}: {said}"
-    return None
-
-
-def can_draw(shelf: Shelf, draw: Callable[[Shelf], object]) -> bool:
-    """Return whether a shelf can be drawn at all."""
+def fault_of(shelf: Shelf, draw: Callable[[Shelf], object]) -> str | None:
+    """Return in a line why a shelf cannot be drawn; None where it can."""
     try:
         draw(shelf)
-    except Exception:  # noqa: BLE001 - as above
-        return False
-    return True
+    except Exception as error:  # noqa: BLE001 - whatever a record of the right form brings about
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return None
 
 
 def record_files(folders: list[Path]) -> Iterator[Path]:
     """JSON files that may be records, each once, in a fixed order."""
-    found = {path for folder in folders for path in folder.rglob("*.json") if not is_cell(path, folder)}
+    found = set[Path]()
+    for folder in folders:
+        # A sweep's measurements, which its record sums up, are shown only if they are asked for.
+        is_of_cells = CELLS in f"{folder.absolute().as_posix()}/"
+        paths = folder.rglob("*.json")
+        found.update(path for path in paths if is_of_cells or CELLS not in path.absolute().as_posix())
     for path in sorted(found):
         ours = path.name.endswith((SPEEDSCOPE, TRACE)) or path.name.startswith(DIAGNOSIS)
         if not ours and path.name not in NO_RECORDS and path.is_file():
             yield path
-
-
-def is_cell(path: Path, folder: Path) -> bool:
-    """Whether it is one of a sweep's measurements, which its record sums up; not where they are asked for."""
-    return CELLS in path.absolute().as_posix() and CELLS not in f"{folder.absolute().as_posix()}/"
