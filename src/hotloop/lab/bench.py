@@ -194,13 +194,13 @@ def record(
         method=method,
         counters=gained,
         values={**speeds, CPU_SHARE: [turn.cpu_ns / turn.ns for turn in turns]},
-        notices=[*notices, *beside(spec, turns)],
+        notices=[*notices, *background_notices(spec, turns)],
         partial=samples.partial,
         validation=describe_validation(side.subject.counters),
     )
 
 
-def beside(spec: Spec, turns: Sequence[Turn]) -> list[Notice]:
+def background_notices(spec: Spec, turns: Sequence[Turn]) -> list[Notice]:
     """Return what to say of CPU use by other threads and processes, if it is much or comes late."""
     cpu_ns = sum(turn.cpu_ns for turn in turns)
     own_ns = cpu_ns - sum(turn.children_ns + turn.late_ns for turn in turns)

@@ -40,7 +40,7 @@ GROUPS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenCommit:
     """A commit that was built and whose target is open."""
 
     contender: CommitContender
@@ -78,7 +78,7 @@ def trend(
     """
     with Checkouts(project or Path.cwd(), build=options.build, say=say) as places, ExitStack() as stack:
         line = commits_since(places.root, options.since or "HEAD", options.every)
-        clock = Expected(len(line), options.trend_s, progress)
+        clock = TrendProgress(len(line), options.trend_s, progress)
         say(beforehand(places, line, options))
         opened, left_out = open_all(places, target, line, options, clock, stack, say=say)
         recorders = {
@@ -91,12 +91,14 @@ def trend(
             for each, told in zip(opened, changed_outputs(opened, shown), strict=True)
         ]
     named = [notice(Code.COMMITS_LEFT_OUT, commits="; ".join(left_out))] if left_out else []
-    records[0] = with_noise(records[0], samples)
+    # The speeds of the first commit's second instance tell how much one commit differs from itself.
+    again_sps = tuple(1e9 / ns for ns in grouped_times(samples, AGAIN))
+    records[0] = replace(records[0], values={**records[0].values, NOISE: again_sps})
     records[-1] = replace(records[-1], notices=(*records[-1].notices, *named))
     return [judge(record) for record in records]
 
 
-class Expected:
+class TrendProgress:
     """How far a trend is, in nanoseconds: the builds so far tell how long those that are left take."""
 
     def __init__(self, commits: int, seconds: float, progress: Progress) -> None:
@@ -149,18 +151,19 @@ def open_all(
     target: Target,
     line: Sequence[str],
     options: BenchOptions,
-    clock: Expected,
+    clock: TrendProgress,
     stack: ExitStack,
     *,
     say: Say,
-) -> tuple[list[Opened], list[str]]:
+) -> tuple[list[OpenCommit], list[str]]:
     """Build and open the commits; returns those that can be measured, and why others cannot."""
-    opened, left_out = list[Opened](), list[str]()
+    opened, left_out = list[OpenCommit](), list[str]()
     for done, sha in enumerate(line, 1):
         try:
             opened.append(open_one(places, target, sha, options, stack))
         except HotloopError as error:
-            left_out.append(f"{sha[:12]} ({without_name(str(error), sha)})")
+            first_line = str(error).partition("\n")[0]  # begins with the commit
+            left_out.append(f"{sha[:12]} ({first_line.removeprefix(sha[:12]).lstrip(': ')})")
         clock.note_builds(done)
     newest = opened[-1].contender if opened else None
     for each in [*opened[:-1]]:
@@ -175,12 +178,6 @@ def open_all(
     return opened, left_out
 
 
-def without_name(message: str, sha: str) -> str:
-    """Return the first line of a message, without the commit that it begins with."""
-    first = message.partition("\n")[0]
-    return first.removeprefix(sha[:12]).lstrip(": ")
-
-
 def unlike_words(one: CommitContender, newest: CommitContender) -> str:
     """Return in what the work of a commit differs from that of the newest; empty if in nothing."""
     agents = (one.spec.agents, newest.spec.agents)
@@ -193,12 +190,14 @@ def unlike_words(one: CommitContender, newest: CommitContender) -> str:
     return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
 
 
-def open_one(places: Checkouts, target: Target, sha: str, options: BenchOptions, stack: ExitStack) -> Opened:
+def open_one(
+    places: Checkouts, target: Target, sha: str, options: BenchOptions, stack: ExitStack
+) -> OpenCommit:
     """Build a commit and open the target there."""
     place = places.at(sha)
     checkout = place.checkout(target, places.root, options.gc)
     side = stack.enter_context(closing(checkout.open()))
-    return Opened(
+    return OpenCommit(
         contender=CommitContender(checkout, side.facts), side=side, ancestry=ancestry(places.root, sha)
     )
 
@@ -210,7 +209,7 @@ def ancestry(root: Path, sha: str) -> Ancestry:
     return {"position": int(before or 0), "committed": committed, "subject": subject}
 
 
-def code_of(opened: Opened, places: Checkouts) -> RanCode:
+def code_of(opened: OpenCommit, places: Checkouts) -> RanCode:
     """Return what code ran: for others' targets, the present Hotloop and the commit of their project."""
     ran: RanCode = {**opened.contender.code, "ancestry": opened.ancestry}
     if not opened.contender.checkout.target.is_foreign:
@@ -224,7 +223,7 @@ def code_of(opened: Opened, places: Checkouts) -> RanCode:
 
 
 def take_turns(
-    opened: Sequence[Opened], again: ProcessSide, options: BenchOptions, clock: Expected
+    opened: Sequence[OpenCommit], again: ProcessSide, options: BenchOptions, clock: TrendProgress
 ) -> tuple[Sequence[Mapping[str, str]], Samples]:
     """Warm all commits up equally far, then let them take turns; returns what each showed in between.
 
@@ -242,13 +241,7 @@ def take_turns(
     return shown, samples
 
 
-def with_noise(record: Record, samples: Samples) -> Record:
-    """Return the record of the first commit with the speeds of its second instance, round by round."""
-    again = tuple(1e9 / ns for ns in grouped_times(samples, AGAIN))
-    return replace(record, values={**record.values, NOISE: again})
-
-
-def changed_outputs(opened: Sequence[Opened], shown: Sequence[Mapping[str, str]]) -> list[Notice | None]:
+def changed_outputs(opened: Sequence[OpenCommit], shown: Sequence[Mapping[str, str]]) -> list[Notice | None]:
     """Return for each commit whether it showed something else than the one before, after as many steps."""
     changed: list[Notice | None] = [None]
     for one, (before, after) in zip(opened, pairwise(shown), strict=False):
@@ -259,7 +252,7 @@ def changed_outputs(opened: Sequence[Opened], shown: Sequence[Mapping[str, str]]
 
 
 def record_of(
-    opened: Opened, recorder: Recorder, samples: Samples, options: BenchOptions, changed: Notice | None
+    opened: OpenCommit, recorder: Recorder, samples: Samples, options: BenchOptions, changed: Notice | None
 ) -> Record:
     """Return the record of one commit; its values are of the same rounds as everyone's."""
     spec, times = opened.contender.spec, grouped_times(samples, opened.sha)

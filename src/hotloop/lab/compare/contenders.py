@@ -241,12 +241,6 @@ class OwnSide(SubjectSide):
         collect_rest()
         return taken
 
-    def seen(self) -> Mapping[str, str]:
-        return dict(super().seen())
-
-    def counters(self) -> Mapping[str, int]:
-        return dict(super().counters())
-
 
 def open_remote(
     name: str, target: Target, policy: str, *, profile: bool, collects: bool, seed: int | None = None

@@ -316,26 +316,20 @@ def orders(names: tuple[str, ...], seed: int | None = None) -> Iterator[tuple[st
     chance, last = random.Random(seed), ""
     while True:
         if len(names) <= MOST_PERMUTED:
-            block = shuffled(list(permutations(names)), last, chance)
+            # No side takes two turns in a row, whose second would find its caches warm; of two sides in a
+            # balanced order one always does, and either as often.
+            block = list(permutations(names))
+            chance.shuffle(block)
+            while len(names) == MOST_PERMUTED and any(
+                end == order[0]
+                for end, order in zip([last, *(each[-1] for each in block)], block, strict=False)
+            ):
+                chance.shuffle(block)
         else:
             order = tuple(chance.sample(names, len(names)))
             block = [order, order[::-1]]
         yield from block
         last = block[-1][-1]
-
-
-def shuffled(block: list[tuple[str, ...]], last: str, chance: random.Random) -> list[tuple[str, ...]]:
-    """A block in which nobody takes two turns in a row, whose second would find its caches warm.
-
-    Of two sides in a balanced order one always does, and either as often.
-    """
-    while True:
-        chance.shuffle(block)
-        ends = [last, *(order[-1] for order in block)]
-        if len(block[0]) < MOST_PERMUTED or all(
-            end != order[0] for end, order in zip(ends, block, strict=False)
-        ):
-            return block
 
 
 class Warmup(NamedTuple):

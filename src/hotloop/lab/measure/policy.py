@@ -351,16 +351,16 @@ class Journal:
 
 def play_again(script: Play, draws: Sequence[Draw], calls: int) -> Iterator[Actions]:
     """The actions of the first so many calls of a journal, or of all it has."""
-    return islice(all_of(script, draws), calls)
 
+    def all_of() -> Iterator[Actions]:
+        for asked, played, times in draws:
+            for _ in range(times):
+                drawn = script.draw(asked)
+                if played < asked:
+                    script.put_back(drawn[played:])
+                yield from repeat(drawn, played)
 
-def all_of(script: Play, draws: Sequence[Draw]) -> Iterator[Actions]:
-    for asked, played, times in draws:
-        for _ in range(times):
-            drawn = script.draw(asked)
-            if played < asked:
-                script.put_back(drawn[played:])
-            yield from repeat(drawn, played)
+    return islice(all_of(), calls)
 
 
 def is_trained(policy: str) -> bool:
@@ -415,7 +415,14 @@ class Trained:
             self._others = [Trained(self._name) for _ in subject.subjects[1:]]
             return self.sit(subject.subjects[0])
         if subject is not self._subject:
-            batch, self._mirror = seen_as_batch(subject)
+            if isinstance(subject, Batch):
+                batch, self._mirror = subject, None
+            elif isinstance(subject, ForeignSubject):
+                self._mirror = TrainingView(subject)
+                batch = self._mirror.batch
+            else:
+                name = subject.spec.name
+                raise InputError(f"{name}: {EXPECTED}; give a policy of its own, module:callable")
             self._actor = seat(self._checkpoint, batch, seed=batch.spec.seed, threads=batch.spec.threads)
             self._subject, self._batch = subject, batch
         return self._batch
@@ -448,13 +455,3 @@ def behind(subject: Subject) -> Subject:
     while isinstance(subject, Proxy) and not isinstance(subject, SeveralSubject):
         subject = subject.inner
     return subject
-
-
-def seen_as_batch(subject: Subject) -> tuple[Batch, TrainingView | None]:
-    """A batch itself, or somebody's env as one."""
-    if isinstance(subject, Batch):
-        return subject, None
-    if not isinstance(subject, ForeignSubject):
-        raise InputError(f"{subject.spec.name}: {EXPECTED}; give a policy of its own, module:callable")
-    mirror = TrainingView(subject)
-    return mirror.batch, mirror

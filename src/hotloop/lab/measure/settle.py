@@ -34,8 +34,6 @@ LOOK_IN = 16  # After one in so many rounds, at random, all that the sides show 
 LOOK_SHARE = 0.1  # Of the time, at most, that goes into that
 RESTED_TURNS = 6  # Turns after a pause that are needed to say whether a pause makes a side quicker
 
-USUAL = Plan()
-
 THOROUGH = Plan(band=BAND / 2, budget_ns=round(1e9 * THOROUGH_BUDGET_S), fewest=60)
 
 
@@ -181,7 +179,15 @@ class PairedSamples(Samples):
 
     def gain_by_rest(self) -> float:
         """Return how many times as fast a pause makes the side that gains most by it; 1 if unknown."""
-        return max(gain_of_rest(self.all_turns(side)) for side in (A, B))
+        gains = [1.0]
+        for letter in (A, B):
+            rested, others = (
+                [each.ns_per_env_step for each in self.all_turns(letter) if each.rested is is_rested]
+                for is_rested in (True, False)
+            )
+            if min(len(rested), len(others)) >= RESTED_TURNS:
+                gains.append(median(others) / median(rested))
+        return max(gains)
 
     def all_turns(self, letter: str) -> list[Turn]:
         return [turn for name in self.instances(letter) for turn in self.turns[name]]
@@ -202,14 +208,6 @@ class PairedSamples(Samples):
                 self.diverged[name] = (
                     f"{field_words(differing)} after {steps:,} env-steps, between timed turns"
                 )
-
-
-def gain_of_rest(turns: Sequence[Turn]) -> float:
-    """Return how many times as fast a side's turns are after a pause; 1 if it had too few of them."""
-    rested, others = (
-        [each.ns_per_env_step for each in turns if each.rested is is_rested] for is_rested in (True, False)
-    )
-    return median(others) / median(rested) if min(len(rested), len(others)) >= RESTED_TURNS else 1.0
 
 
 class LookSchedule:

@@ -1,7 +1,7 @@
 """Sides: what can be measured, what one of its turns takes, and what is kept away from the clock."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Literal, Protocol, Self
@@ -187,17 +187,16 @@ class Resets(Protocol):
 
 def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Resets) -> int:
     """Step a subject and log each turn with the resets so far; returns the wall time in ns."""
+
+    def lapped() -> Iterator[Actions]:
+        for each in actions:
+            yield each
+            lap(counted.resets)
+
     begin = now_ns()
     lap(counted.resets)
-    subject.play(lapped(actions, counted))
+    subject.play(lapped())
     return now_ns() - begin
-
-
-def lapped(actions: Iterable[Actions], counted: Resets) -> Iterator[Actions]:
-    """Actions that are played one after another; the turn of each is logged before the next."""
-    for each in actions:
-        yield each
-        lap(counted.resets)
 
 
 class Glancing(list[Any]):

@@ -368,20 +368,16 @@ class Session:
         if trainer.finished or stop.asked:
             return  # the end logs and saves
         saves = due(asked.train.checkpoint_every, trainer.updates)
-        if saves or len(self.updates) >= asked.train.log_every or self.changes_phase:
+        ends = saves or len(self.updates) >= asked.train.log_every
+        if not ends and asked.train.supervised_steps:  # the next phase, such as PPO after imitation
+            from hotloop.train.imitation import phase_at
+
+            ends = phase_at(trainer.steps, asked.train).name != self.updates[-1].phase
+        if ends:
             self.end_window()
         if saves:  # after the log: whoever goes on from here goes on with a window of its own
             with span("checkpoint"):
                 self.save()
-
-    @property
-    def changes_phase(self) -> bool:
-        """Whether the next update is of another phase of the training, such as PPO after imitation."""
-        from hotloop.train.imitation import phase_at
-
-        if not self.settings.train.supervised_steps:
-            return False
-        return phase_at(self.trainer.steps, self.settings.train).name != self.updates[-1].phase
 
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""
