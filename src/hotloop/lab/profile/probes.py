@@ -170,8 +170,10 @@ def probe_context(plan: "ProfilePlan", folder: Path) -> Iterator[Scene]:
         ns_per_call = ns / calls
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if plan.steps is None else min(usual, calls_for(plan.steps, subject))
-        play_it = {"target": asdict(plan.target), "policy": plan.policy, "seconds": SECONDS}
-        words = ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(play_it))
+        words: tuple[str, ...] = ()
+        if plan.by_name:  # a function is no JSON
+            play_it = {"target": asdict(plan.target), "policy": plan.policy, "seconds": SECONDS}
+            words = ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(play_it))
         yield Scene(
             draw=lambda count: draw_calls(subject, script, count),
             calls=calls,
@@ -179,7 +181,7 @@ def probe_context(plan: "ProfilePlan", folder: Path) -> Iterator[Scene]:
             env_steps=subject.spec.num_envs,
             folder=folder,
             functions=functions(plan.target, plan.time) if has_line(plan.probes) else (),
-            program=words if plan.by_name else (),
+            program=words,
             marker="played",
             count=partial(count, plan.target, policy=str(plan.policy)) if plan.by_name else None,
         )
