@@ -19,9 +19,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record, read
 from hotloop.core.spans.device import DeviceStream
 from hotloop.core.time_tree import TimeTree
+from hotloop.lab.loop import record as records
 from hotloop.lab.loop import run as runs
-from hotloop.lab.loop import windows
-from hotloop.lab.loop.account import StreamAccount
+from hotloop.lab.loop.run import StreamAccount
 from hotloop.probes.resources import ResourceSample
 
 WAIT_S = 0.05
@@ -326,7 +326,7 @@ def test_a_disk_that_takes_nothing_costs_no_result(said: list[str]) -> None:
 
 
 def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "MOST_WINDOWS", 8)
+    monkeypatch.setattr(records, "MOST_WINDOWS", 8)
     with hotloop.run("mine", every=1, say=lambda _: None) as run:
         loop(run, 30)
     assert run.record is not None
@@ -379,9 +379,6 @@ def test_on_a_device_windows_are_told_late_and_the_loop_never_waits(
 
 
 def test_a_host_clock_around_a_gpus_work_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hotloop.lab.loop import account
-
-    monkeypatch.setattr(account, "cuda_runs", lambda: True)
     monkeypatch.setattr(runs, "cuda_runs", lambda: True)
     assert "host-timer" in codes(finished(timing="host"))
 
@@ -464,21 +461,21 @@ def test_a_run_that_is_switched_off_has_no_phases(monkeypatch: pytest.MonkeyPatc
 
 
 def test_looks_are_put_together_only_within_a_phase() -> None:
-    times = windows.add([]) or TimeTree(total_ns=1)
+    times = records.add([]) or TimeTree(total_ns=1)
     made = [
-        windows.LoopLook(
-            counted=windows.Counted(counts={"updates": 1}, wall_ns=1),
+        records.LoopLook(
+            counts={"updates": 1},
             times=times,
             stage="a" if number < 101 else "b",
             rss_bytes=number,
         )
-        for number in range(windows.MOST_LOOKS)
+        for number in range(records.MOST_LOOKS)
     ]
-    kept = windows.keep_few(made)
-    assert len(kept) == windows.MOST_LOOKS // 2 + 1
-    assert [sum(look.counted.counts["updates"] for look in kept if look.stage == name) for name in "ab"] == [
+    kept = records.keep_few(made)
+    assert len(kept) == records.MOST_LOOKS // 2 + 1
+    assert [sum(look.counts["updates"] for look in kept if look.stage == name) for name in "ab"] == [
         101,
-        windows.MOST_LOOKS - 101,
+        records.MOST_LOOKS - 101,
     ]
 
 

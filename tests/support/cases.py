@@ -11,9 +11,17 @@ from hotloop.core.record import Record, Resources
 from hotloop.core.record.metadata import Described, Work
 from hotloop.core.record.profile import Finding, Pauses, Phase, Table
 from hotloop.core.time_tree import TimeTree, grow
-from hotloop.lab.loop.record import RunMetadata, RunResult, record_of
-from hotloop.lab.loop.run import Asked
-from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopLook, Windows
+from hotloop.lab.loop.record import (
+    SAMPLES,
+    STEPS,
+    UPDATES,
+    LoopLook,
+    RunMetadata,
+    RunResult,
+    Windows,
+    record_of,
+)
+from hotloop.lab.loop.run import LoopOptions
 from hotloop.probes.resources import ResourceSample
 from hotloop.stats.summary import with_metrics
 
@@ -62,9 +70,9 @@ def loop(
             )
             for path, (calls, share) in rows.items()
         )
-        windows.add(Counted(counts=counts, wall_ns=wall_ns), TimeTree(total_ns=wall_ns, children=grow(flat)))
+        windows.add(counts, TimeTree(total_ns=wall_ns, children=grow(flat)))
     found = RunResult(
-        asked=Asked(name="own", params=params or {}, variant=variant or {}),
+        options=LoopOptions(name="own", params=params or {}, variant=variant or {}),
         origin=RunMetadata(
             date=datetime(2025, 1, 2, tzinfo=UTC),
             machine={**MACHINE, "cores": cores, "usable_cores": cores},  # type: ignore[typeddict-item]
@@ -90,9 +98,8 @@ def slowed(times: float) -> Iterator[LoopLook]:
     """Thirty looks at equal work over some seconds, the last of which takes so many times as long."""
     for number in range(30):
         wall_ns = round(2 * WALL_NS * (1 + (times - 1) * number / 29))
-        counted = Counted(counts={UPDATES: 1, STEPS: 100}, wall_ns=wall_ns)
-        times_of_it = TimeTree(total_ns=wall_ns)
-        yield LoopLook(counted=counted, times=times_of_it, stage="", rss_bytes=0)
+        counts = {UPDATES: 1, STEPS: 100}
+        yield LoopLook(counts=counts, times=TimeTree(total_ns=wall_ns), stage="", rss_bytes=0)
 
 
 def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> ResourceSample:

@@ -17,9 +17,8 @@ from hotloop.core.files import save
 from hotloop.core.machine import need
 from hotloop.core.record import Record
 from hotloop.core.time_tree import Trace, tree_text
-from hotloop.lab.loop.account import Timing
-from hotloop.lab.loop.run import Asked, DisabledRun, Run
-from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
+from hotloop.lab.loop.record import STEPS, UPDATES, LoopWindow
+from hotloop.lab.loop.run import DisabledRun, LoopOptions, Run, Timing
 from hotloop.report.files import TRACE, run_page, trace_files
 from hotloop.report.kinds.train import run_text
 
@@ -178,7 +177,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     if os.environ.get(SWITCH, "").lower() in OFF:
         return DisabledRun(updates)
     folder = None if output is None else Path(output)
-    asked = Asked(
+    options = LoopOptions(
         name=name,
         every=every,
         updates=updates,
@@ -192,7 +191,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
         trace_path=free_path(folder, name) if folder and profiler is not None else None,
     )
     return Run(
-        asked,
+        options,
         RunReporter(name, folder, open_sinks(sinks, name), say or to_stderr),
     )
 
@@ -231,9 +230,9 @@ class RunReporter:
         self._name, self._folder, self._sinks, self._say = name, folder, list(sinks), say
 
     def window(self, window: LoopWindow) -> None:
-        made = window.counted.counts
+        made = window.counts
         turns = max(made.get(UPDATES, 0), 1)
-        pace = f", {window.counted.per_s(STEPS):,.0f} steps/s" if made.get(STEPS) else ""
+        pace = f", {window.per_s(STEPS):,.0f} steps/s" if made.get(STEPS) else ""
         head = f"{window.name}: {window.updates:,} updates, {window.steps:,} steps{pace}"
         self._say(f"{head}; an update of the last {turns}:\n{tree_text(window.times, turns)}")
         for sink in tuple(self._sinks):

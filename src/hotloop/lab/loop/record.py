@@ -1,40 +1,34 @@
-"""From a loop's windows to its record and its trace."""
+"""The windows of a loop, the phases of its run between change points, its record and its trace."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
 from hotloop.core.machine import code, machine, project
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
-from hotloop.core.record import Method, Record, Resources, new_record
+from hotloop.core.record import Method, Record, new_record
 from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
-from hotloop.core.record.profile import Finding, Overhead, Pauses, describe_times
+from hotloop.core.record.profile import Finding, Looks, Overhead, Pauses, Stage, describe_times
 from hotloop.core.settings import hash_of
-from hotloop.core.time_tree import How, Slice, TimeTree, Trace
+from hotloop.core.time_tree import How, Slice, TimeTree, Trace, add
+from hotloop.judge.course import find_changes
 from hotloop.judge.expect import EXPECT
 from hotloop.judge.judge import judge
-from hotloop.lab.loop.account import jax_runs
-from hotloop.lab.loop.windows import (
-    SAMPLES,
-    STEPS,
-    UPDATES,
-    LoopLook,
-    Windows,
-    describe_looks,
-    describe_stages,
-    stages_of,
-)
 from hotloop.lab.profile.calls import Timeline, read_spans
 from hotloop.lab.profile.trace import SPAN, names_of, nest
 from hotloop.probes import resources
 from hotloop.stats.summary import with_metrics
 
 if TYPE_CHECKING:
-    from hotloop.lab.loop.run import Asked
+    from hotloop.lab.loop.run import LoopOptions
 
 KIND = "run"
 
@@ -52,6 +46,197 @@ JAX = "give hotloop.run a wait= that blocks on what the loop computes, such as j
 LONGER = "run longer, or give hotloop.run a profiler= that begins sooner"
 
 GPU_LATE = "begin the run when the model is on the GPU, or give hotloop.run timing='events'"
+
+MOST_WINDOWS = 8_192  # That a run keeps apart; beyond that, neighbours are put together
+MOST_ROUNDS = 64  # Whose trees are kept apart: as many as an interval needs, and no more
+MOST_LOOKS = 256  # That a run keeps; beyond that, neighbours of one stage are put together
+UPDATES, STEPS, SAMPLES = "updates", "env_steps", "samples"  # What is counted
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCounts:
+    """What was counted in one window, or in several, and the time it took."""
+
+    counts: Counts
+    wall_ns: int
+
+    def per_s(self, name: str) -> float:
+        return self.counts.get(name, 0) * 1e9 / max(self.wall_ns, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopWindow:
+    """One window, as an observer is told of it."""
+
+    name: str
+    updates: int  # Of the run so far
+    steps: int  # Of the run so far
+    counts: Counts
+    times: TimeTree
+
+    def per_s(self, name: str) -> float:
+        return self.counts.get(name, 0) * 1e9 / max(self.times.total_ns, 1)
+
+    def values(self) -> dict[str, float]:
+        """Return all of it by name, for logs that others draw: ms of an update, and speeds."""
+        turns = max(self.counts.get(UPDATES, 0), 1)
+        speeds = {f"{name}_per_s": self.per_s(name) for name, count in self.counts.items() if count}
+        rows = {f"ms_per_update/{row.path}": row.total_ns / 1e6 / turns for row in self.times.rows}
+        rest = {"ms_per_update/unaccounted": self.times.unaccounted_ns / 1e6 / turns}
+        return {**speeds, "ms_per_update": self.times.total_ns / 1e6 / turns, **rows, **rest}
+
+
+class Windows:
+    """All windows of a run, of bounded size however long it is."""
+
+    def __init__(self) -> None:
+        self.kept: list[WindowCounts] = []
+        """Those in which something was counted."""
+        self.times: TimeTree | None = None
+        """Of all of them, also where nothing was counted."""
+        self.rounds: list[TimeTree] = []
+        """Of each, as long as they are few enough to keep apart."""
+
+    def add(self, counts: Counts, times: TimeTree) -> None:
+        self.times = add([self.times, times] if self.times else [times])
+        if any(counts.values()):
+            self.kept.append(WindowCounts(counts=counts, wall_ns=times.total_ns))
+            self.rounds.append(times)
+        if len(self.rounds) >= MOST_ROUNDS:
+            pairs = zip(self.rounds[::2], self.rounds[1::2], strict=True)
+            self.rounds = [each for pair in pairs if (each := add(pair))]
+        if len(self.kept) >= MOST_WINDOWS:
+            self.kept = [
+                WindowCounts(counts=total([a.counts, b.counts]), wall_ns=a.wall_ns + b.wall_ns)
+                for a, b in zip(self.kept[::2], self.kept[1::2], strict=True)
+            ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLook:
+    """What was counted and timed since the look before, all in one stage."""
+
+    counts: Counts
+    times: TimeTree
+    stage: str  # The phase that the loop has declared; empty if none
+    rss_bytes: int
+    queued_ns: int = 0  # What its thread waited for a core
+
+
+def keep_few(looks: list[LoopLook]) -> list[LoopLook]:
+    """Return the looks with neighbours put together, if they are too many to keep apart."""
+    if len(looks) < MOST_LOOKS:
+        return looks
+    kept: list[LoopLook] = []
+    can_join = False
+    for look in looks:
+        can_join = can_join and kept[-1].stage == look.stage
+        if can_join:
+            before = kept.pop()
+            both = replace(
+                look,
+                counts=total([before.counts, look.counts]),
+                times=add([before.times, look.times]) or look.times,
+                queued_ns=before.queued_ns + look.queued_ns,
+            )
+        kept.append(both if can_join else look)
+        can_join = not can_join
+    return kept
+
+
+def total(counts: Sequence[Counts]) -> dict[str, int]:
+    names = dict.fromkeys(name for each in counts for name in each)
+    return {name: sum(each.get(name, 0) for each in counts) for name in names}
+
+
+def whole_number(name: str, given: int) -> int:
+    """Return what was given if it is a whole number of at least 0; otherwise raise InputError."""
+    if given.__class__ is int and given >= 0:
+        return given
+    try:
+        number = index(given)  # NumPy's and torch's whole numbers are welcome
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise InputError(f"{name}={given!r} does not fit: expected a whole number of at least 0")
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLooks:
+    """One phase of a run, with its looks in order."""
+
+    name: str
+    is_declared: bool
+    looks: tuple[LoopLook, ...]
+
+    def count(self, name: str) -> int:
+        """Return how often something was counted in it."""
+        return sum(look.counts.get(name, 0) for look in self.looks)
+
+
+def stages_of(looks: Sequence[LoopLook]) -> tuple[StageLooks, ...]:
+    """Return the phases of a run; nothing if it is one population."""
+    names = dict.fromkeys(look.stage for look in looks)
+    if any(names):
+        declared = [
+            StageLooks(
+                name=name or "no phase",
+                is_declared=True,
+                looks=tuple(look for look in looks if look.stage == name),
+            )
+            for name in names
+        ]
+        return tuple(each for each in declared if each.count(UPDATES) or each.count(STEPS))
+    changes = find_changes([look.times for look in looks])
+    if not changes:
+        return ()
+    ends = pairwise((0, *changes, len(looks)))
+    return tuple(
+        StageLooks(name=stretch_of(looks, first, last), is_declared=False, looks=tuple(looks[first:last]))
+        for first, last in ends
+    )
+
+
+def stretch_of(looks: Sequence[LoopLook], first: int, last: int) -> str:
+    """Return which updates a stretch of looks is, in words; of a loop that counts none, which looks."""
+    before, through = (sum(look.counts.get(UPDATES, 0) for look in looks[:end]) for end in (first, last))
+    if through == before:
+        return f"looks {first + 1} to {last}"
+    return f"updates {before + 1:,} to {through:,}"
+
+
+def describe_looks(looks: Sequence[LoopLook], stages: Sequence[StageLooks]) -> Looks:
+    """Return speed and memory from look to look, as a record keeps them."""
+    numbers = {id(look): number for number, stage in enumerate(stages) for look in stage.looks}
+    kept = [look for look in looks if id(look) in numbers] if stages else looks
+    return Looks(
+        wall_ns=tuple(max(look.times.total_ns, 0) for look in kept),
+        updates=tuple(look.counts.get(UPDATES, 0) for look in kept),
+        env_steps=tuple(look.counts.get(STEPS, 0) for look in kept),
+        rss_bytes=tuple(look.rss_bytes for look in kept),
+        queued_ns=tuple(look.queued_ns for look in kept),
+        stages=tuple(numbers[id(look)] for look in kept) if stages else (),
+    )
+
+
+def describe_stages(stages: Sequence[StageLooks]) -> Iterator[Stage]:
+    for stage in stages:
+        rounds = [look.times for look in stage.looks]
+        times = add(rounds)
+        while len(rounds) > MOST_ROUNDS:
+            rounds = [each for at in range(0, len(rounds), 2) if (each := add(rounds[at : at + 2]))]
+        if times is not None:
+            yield Stage(
+                name=stage.name,
+                is_declared=stage.is_declared,
+                env_steps=stage.count(STEPS),
+                updates=stage.count(UPDATES),
+                phases=describe_times(replace(times, calls=1), rounds),
+                unaccounted_ns=times.unaccounted_ns,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +257,9 @@ class RunMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """All that is known of a run that has ended."""
+    """What is known of a run that has ended."""
 
-    asked: "Asked"
+    options: "LoopOptions"
     origin: RunMetadata
     windows: Windows
     looks: Sequence[LoopLook] = ()
@@ -95,49 +280,58 @@ class RunResult:
 
 
 def record_of(found: RunResult) -> Record:
-    """The judged record: a round is a window."""
-    origin, asked, times = found.origin, found.asked, found.windows.times
-    windows, target = found.windows.kept, described(asked, found.how)
+    """Return the judged record: a round is a window; a step is one agent's, as far as is known."""
+    origin, options, times = found.origin, found.options, found.windows.times
+    windows, counts = found.windows.kept, found.counts
     stages = stages_of(found.looks)
+    expected = {phase: list(ends) for phase, ends in options.expect.items()}
+    usage = resources.used(resources.describe(found.samples, 0))
     made = new_record(
         KIND,
         now=origin.date,
         code=origin.code,
-        target=target,
-        name=asked.name,
-        label=asked.name,
+        target=described(options, found.how),
+        name=options.name,
+        label=options.name,
         partial=found.broken is not None,
         machine=origin.machine,
-        method=method(found),
-        work=work(found.counts),
-        path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),
-        values=values(found.windows),
+        method=Method(
+            rounds=len(windows),
+            iterations=counts[STEPS] // max(len(windows), 1),
+            warmup=0,
+            threads=1,
+            order="single",
+            clock=f"{WAITED if options.wait else CLOCK}{found.how}",
+            policy="own loop",
+            garbage="life",
+        ),
+        work=Work(env_steps=counts[STEPS], agent_steps=counts[STEPS], updates=counts[UPDATES]),
+        path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(counts)),
+        values=values(windows),
         overhead=overhead(found.mark_ns, found.thread_clock_ns, times),
         looks=describe_looks(found.looks, stages) if found.looks else None,
         stages=tuple(describe_stages(stages)),
-        resources=used(found.samples, None if found.profiled else found.pauses),
+        resources=replace(usage, rss_mean_bytes=None, pauses=None if found.profiled else found.pauses),
         notices=tuple(notices(found)),
-        findings=(*expectation(asked), *([found.torch] if found.torch else [])),
+        findings=(
+            *([Finding(probe=EXPECT, facts=expected)] if expected else []),
+            *([found.torch] if found.torch else []),
+        ),
         **phases(times, found.threads, found.windows.rounds),
     )
     return judge(with_metrics(made))
 
 
-def work(counts: Mapping[str, int]) -> Work:
-    """What was counted; a step is one agent's, as far as anybody knows."""
-    return Work(env_steps=counts[STEPS], agent_steps=counts[STEPS], updates=counts[UPDATES])
-
-
-def described(asked: "Asked", how: How) -> Described:
-    params = {name: plain(value) for name, value in asked.params.items()}
-    variant = {"num_envs": 1, **{name: plain(value) for name, value in asked.variant.items()}}
+def described(options: "LoopOptions", how: How) -> Described:
+    params = {name: plain(value) for name, value in options.params.items()}
+    variant = {"num_envs": 1, **{name: plain(value) for name, value in options.variant.items()}}
     return Described(
-        name=asked.name,
+        name=options.name,
         world=None,
         impl=IMPL,
         device="cpu" if how == "sync" else "cuda",
         params=params,
-        workload_hash=hash_of(asked.name, params),
+        workload_hash=hash_of(options.name, params),
         variant=variant,
     )
 
@@ -147,24 +341,8 @@ def plain(value: object) -> object:
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
-def method(found: RunResult) -> Method:
-    windows = found.windows.kept
-    steps = found.counts[STEPS] // max(len(windows), 1)
-    return Method(
-        rounds=len(windows),
-        iterations=steps,
-        warmup=0,
-        threads=1,
-        order="single",
-        clock=f"{WAITED if found.asked.wait else CLOCK}{found.how}",
-        policy="own loop",
-        garbage="life",
-    )
-
-
-def values(windows: Windows) -> dict[str, tuple[float, ...]]:
-    """One value a window, of everything that was counted at all."""
-    kept = windows.kept
+def values(kept: Sequence[WindowCounts]) -> dict[str, tuple[float, ...]]:
+    """Return one value per window, of everything that was counted at all."""
     known: dict[str, tuple[float, ...]] = {"wall_ns": tuple(float(each.wall_ns) for each in kept)}
     for name in (STEPS, UPDATES, SAMPLES):
         if any(each.counts.get(name) for each in kept):
@@ -196,18 +374,8 @@ def overhead(mark_ns: float, thread_clock_ns: float, times: TimeTree | None) -> 
     return Overhead(ratio=1 + cost_ns / times.total_ns, ci95=None, mark_ns=mark_ns)
 
 
-def used(samples: Sequence[resources.ResourceSample], pauses: Pauses | None) -> Resources:
-    return replace(resources.used(resources.describe(samples, 0)), rss_mean_bytes=None, pauses=pauses)
-
-
-def expectation(asked: "Asked") -> Iterator[Finding]:
-    """Return what the owner of the loop expects, where anything."""
-    if asked.expect:
-        yield Finding(probe=EXPECT, facts={phase: list(ends) for phase, ends in asked.expect.items()})
-
-
 def notices(found: RunResult) -> Iterator[Notice]:
-    """What only the run knows."""
+    """Yield what only the run knows."""
     if found.broken is not None:
         yield notice(Code.RAISED, error=found.broken)
     if found.profiled:
@@ -220,12 +388,12 @@ def notices(found: RunResult) -> Iterator[Notice]:
         yield notice(Code.LEFT_OPEN, names=", ".join(found.left_open))
     if found.how == "async" or found.hosted:
         yield notice(Code.HOST_TIMER, whose="the GPU's", remedy=GPU_LATE)
-    if found.asked.wait is None and jax_runs():
+    if found.options.wait is None and jax_runs():
         yield notice(Code.HOST_TIMER, whose="JAX's", remedy=JAX)
 
 
 def trace_of(timeline: Timeline, record: Record) -> Trace:
-    """The first spans and marks of the run, by the host's clock."""
+    """Return the first spans and marks of the run, by the host's clock."""
     events, _ = read_spans(timeline)
     rows = zip(events.place.tolist(), events.begin.tolist(), events.end.tolist(), strict=True)
     slices = [
@@ -241,3 +409,19 @@ def trace_of(timeline: Timeline, record: Record) -> Trace:
         "clock": "the host's, also where a GPU worked behind it",
     }
     return Trace(tracks=names_of({each.track for each in nested}), slices=nested, slow={}, about=about)
+
+
+def cuda_runs() -> bool:
+    """Whether torch works on a GPU in this process; it is never imported to find out."""
+    if "torch" not in sys.modules:
+        return False
+    from hotloop.train.timing import cuda_initialised
+
+    return cuda_initialised()
+
+
+def jax_runs() -> bool:
+    """Whether JAX computes in this process, on whatever device: it does so behind its caller."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    is_used = getattr(bridge, "backends_are_initialized", None)
+    return bool(is_used and is_used())

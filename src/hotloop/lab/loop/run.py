@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from hotloop.core import spans
 from hotloop.core.clock import clock_cost_ns, now_ns, thread_ns
@@ -17,24 +17,27 @@ from hotloop.core.progress import defer_interrupt
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
 from hotloop.core.spans import resident_bytes
-from hotloop.core.spans.python import Relay
-from hotloop.core.time_tree import add
+from hotloop.core.spans.device import Blocking, DeviceStream
+from hotloop.core.spans.python import Boundary, Relay
+from hotloop.core.time_tree import How, TimeTree, add
 from hotloop.core.turn_clock import queued_ns
 from hotloop.lab import causal
 from hotloop.lab.causal import Experiment
-from hotloop.lab.loop.account import Account, PendingWindow, Timing, cuda_runs, elsewhere, open_account
-from hotloop.lab.loop.record import RunMetadata, RunResult, record_of, trace_of
-from hotloop.lab.loop.windows import (
+from hotloop.lab.loop.record import (
     SAMPLES,
     STEPS,
     UPDATES,
-    Counted,
     LoopLook,
     LoopWindow,
+    RunMetadata,
+    RunResult,
     Windows,
+    cuda_runs,
     keep_few,
+    record_of,
     total,
-    whole,
+    trace_of,
+    whole_number,
 )
 from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.profile.calls import Timeline
@@ -57,8 +60,13 @@ TURNS = ("wait", "warmup", "active")  # What torch's profiler is told, in update
 NO_UPDATES = "to iterate over a run give it updates=N; or use `with` and run.count(updates=1)"
 
 
+Timing = Literal["auto", "events", "sync", "host"]
+
+TIMINGS: tuple[Timing, ...] = ("auto", "events", "sync", "host")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LoopOptions:
     """What a run is to do."""
 
     name: str
@@ -86,7 +94,7 @@ class Asked:
             raise InputError("a run needs a name: hotloop.run('my-ppo')")
         for what, number in (("every", self.every), ("updates", self.updates), ("traced", self.traced)):
             if number is not None:
-                whole(what, number)
+                whole_number(what, number)
         unknown = sorted({*(self.profiler or {})} - {*TURNS})
         if unknown:
             raise InputError(f"profiler {unknown[0]!r} does not fit: it takes {', '.join(TURNS)}")
@@ -94,8 +102,8 @@ class Asked:
             raise InputError("profiler= leaves a trace: give the run an output folder")
 
 
-class Watch(Protocol):
-    """Who looks on, and keeps what was found."""
+class RunObserver(Protocol):
+    """Is shown the windows, and keeps the record."""
 
     def window(self, window: LoopWindow) -> None: ...
 
@@ -105,15 +113,98 @@ class Watch(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class EndedWindow:
+    """A window that has ended, whose times may not be known yet."""
+
+    is_ready: Callable[[], bool]  # Whether it can be read without waiting for a device
+    read: Callable[[], TimeTree]
+
+
+class HostAccount:
+    """The host's clock: a window is what this thread's tree gained in it."""
+
+    def __init__(self, how: How = "sync", boundary: Boundary | None = None) -> None:
+        self.how: How = how
+        self.boundary = boundary
+        self.begin()
+
+    def begin(self) -> None:
+        self._now = TimeTree(
+            total_ns=now_ns(),
+            cpu_ns=thread_ns() if spans.clocked() else None,
+            children=spans.tree_here(),
+            how=self.how,
+        )
+
+    def turn(self) -> EndedWindow:
+        """End the window here and begin the next; spans that are open go on in it."""
+        before = self._now
+        self.begin()
+        times = self._now - before
+        return EndedWindow(lambda: True, lambda: times)
+
+    def wait(self) -> None:
+        """Return when every window that has ended can be read."""
+
+
+class StreamAccount:
+    """Events on a stream: a window is known when the device has passed its last event."""
+
+    how: How = "events"
+
+    def __init__(self, stream: DeviceStream, wait: Callable[[], None]) -> None:
+        self.boundary: DeviceStream = stream
+        self.wait = wait
+
+    def begin(self) -> None:
+        self.boundary.begin()
+
+    def turn(self) -> EndedWindow:
+        stream, window = self.boundary, self.boundary.turn()
+
+        def read() -> TimeTree:
+            children = stream.tree_of(window)  # which reads the events, and so the window's time
+            return TimeTree(total_ns=window.wall_ns, children=children, how="events")
+
+        return EndedWindow(lambda: window.ready, read)
+
+
+def trees_of_other_threads() -> tuple[TimeTree, ...]:
+    """Return the spans of all other threads."""
+    both = TimeTree(total_ns=0, children=spans.tree()), TimeTree(total_ns=0, children=spans.tree_here())
+    return (both[0] - both[1]).children
+
+
+Account = HostAccount | StreamAccount  # Times windows that follow one another without a gap
+
+
+def open_account(timing: Timing, wait: Callable[[], None] | None) -> Account:
+    """Open the account that was asked for; `auto` takes events if torch works on a GPU already."""
+    if timing not in TIMINGS:
+        raise InputError(f"timing={timing!r} does not fit: expected one of {', '.join(TIMINGS)}")
+    if wait is not None:
+        return HostAccount("sync", Blocking(wait))
+    gpu = cuda_runs()
+    if timing == "events" and not gpu:
+        raise InputError("timing='events' needs a GPU that torch uses: move the model there before the run")
+    if gpu and timing in ("auto", "events"):
+        from hotloop.train.timing import cuda_stream, cuda_waiter
+
+        return StreamAccount(cuda_stream(), cuda_waiter())
+    if gpu and timing == "sync":
+        from hotloop.train.timing import cuda_wait
+
+        return HostAccount("sync", cuda_wait())
+    return HostAccount("async" if gpu else "sync")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingLook:
     """A look whose times may not be known yet."""
 
-    counted: Counted
-    ended: PendingWindow
-    stage: str
-    rss_bytes: int
-    queued_ns: int
+    look: LoopLook  # Its times are still empty
+    ended: EndedWindow
     ends_window: bool
     is_profiled: bool
 
@@ -124,11 +215,11 @@ _open: "Run | None" = None
 class Run:
     """Entered around a loop, or iterated over; `count` says what the loop did."""
 
-    def __init__(self, asked: Asked, watch: Watch) -> None:
-        self.asked = asked
+    def __init__(self, options: LoopOptions, observer: RunObserver) -> None:
+        self.options = options
         self.record: Record | None = None
         """Of the whole run, once it has ended."""
-        self._watch = watch
+        self._observer = observer
         self._counts = {UPDATES: 0, STEPS: 0, SAMPLES: 0}
         self._due = 0
         """Updates at which the window ends; 0 is never."""
@@ -138,51 +229,47 @@ class Run:
         global _open  # noqa: PLW0603 - like the spans themselves, one for the process
         if _open is not None:
             raise InputError(
-                f"run {_open.asked.name!r} is open and {self.asked.name!r} would be inside it: "
+                f"run {_open.options.name!r} is open and {self.options.name!r} would be inside it: "
                 "end it first, and use spans for the parts of one run"
             )
         if self.record is not None:
-            raise InputError(f"run {self.asked.name!r} has ended: begin another with hotloop.run")
+            raise InputError(f"run {self.options.name!r} has ended: begin another with hotloop.run")
         self._was_on, self._was_clocked, self._origin = spans.enabled(), spans.clocked(), RunMetadata.now()
         self._sampler = Sampler(reader(), SAMPLE_S)
-        self._begin_account()
-        _open = self
-        return self
-
-    def _begin_account(self) -> None:
-        self._windows, self._profiled, self._pending = Windows(), Windows(), deque[Pending]()
+        self._windows, self._profiled, self._pending = Windows(), Windows(), deque[PendingLook]()
         self._looks: list[LoopLook] = []
         self._in_window: list[LoopLook] = []
         self._stage = ""
         self._so_far = {UPDATES: 0, STEPS: 0}
         self._counted = dict(self._counts)
-        self._thread, self._due = get_ident(), self.asked.every
-        self._hosted = False
-        self._account: Account = open_account(self.asked.timing, self.asked.wait)
-        self._torch = open_window(self.asked)
-        self._is_profiled = False
+        self._thread, self._due = get_ident(), self.options.every
+        self._hosted = self._is_profiled = False
+        self._account: Account = open_account(self.options.timing, self.options.wait)
+        self._torch = open_window(self.options)
         self._watch_spans()
         self._mark_ns, self._thread_clock_ns = spans.mark_cost_ns(), clock_cost_ns(READS, thread_ns)
         self._sampler.__enter__()
         self._pauses = PauseClock().__enter__()
         self._timeline = Timeline()
-        spans.keep(self.asked.traced)
-        spans.enable(cpu=self.asked.cpu and self._account.how != "events")
+        spans.keep(self.options.traced)
+        spans.enable(cpu=self.options.cpu and self._account.how != "events")
         self._look_ns, self._queued_ns = now_ns() + LEAST_LOOK_NS, queued_ns()
         self._account.begin()
         self._experiment = causal.from_environment()
         if self._experiment is not None:
             self._experiment.begin()
+        _open = self
+        return self
 
     def count(self, *, updates: int = 0, steps: int = 0, samples: int = 0) -> None:
         """Say what the loop has done since it said so last; a window ends with its last update."""
         counts = self._counts
         if steps:
-            counts[STEPS] += whole("steps", steps)
+            counts[STEPS] += whole_number("steps", steps)
         if samples:
-            counts[SAMPLES] += whole("samples", samples)
+            counts[SAMPLES] += whole_number("samples", samples)
         if updates:
-            counts[UPDATES] += whole("updates", updates)
+            counts[UPDATES] += whole_number("updates", updates)
             if self._experiment is not None:
                 self._experiment.turn()
             if self._torch is not None:
@@ -210,16 +297,15 @@ class Run:
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of the updates from 0; each turn of the loop is counted as one."""
-        total = self.asked.updates
+        total = self.options.updates
         if total is None:
             raise InputError(NO_UPDATES)
-        made = 0
         if _open is self:
-            while made < total:
+            for made in range(total):
                 yield made
-                made += 1
                 self.count(updates=1)
             return
+        made = 0
         self.__enter__()
         try:
             while made < total:
@@ -241,33 +327,27 @@ class Run:
         gained = {name: counts[name] - before for name, before in self._counted.items()}
         self._counted = dict(counts)
         if ends_window:
-            self._due = counts[UPDATES] + self.asked.every if self.asked.every else 0
-        counted = Counted(counts=gained, wall_ns=0)
+            self._due = counts[UPDATES] + self.options.every if self.options.every else 0
         with spans.span(OURS):
+            look = LoopLook(
+                counts=gained,
+                times=TimeTree(total_ns=0),
+                stage=self._stage,
+                rss_bytes=resident_bytes(),
+                queued_ns=queued - self._queued_ns,
+            )
             self._pending.append(
-                Pending(
-                    counted=counted,
-                    ended=ended,
-                    stage=self._stage,
-                    rss_bytes=resident_bytes(),
-                    queued_ns=queued - self._queued_ns,
-                    ends_window=ends_window,
-                    is_profiled=self._is_profiled,
-                )
+                PendingLook(look=look, ended=ended, ends_window=ends_window, is_profiled=self._is_profiled)
             )
             self._read_pending()
         self._queued_ns = queued
         self._look_ns = now_ns() + LEAST_LOOK_NS
-        if self._account.how != "events" and self.asked.wait is None and cuda_runs():
-            self._go_on_with_events()
-
-    def _go_on_with_events(self) -> None:
-        """The loop has begun to use a GPU: what was timed so far is said to be the host's."""
-        if self.asked.timing != "auto":
-            return
-        self._hosted = True
-        self._account = open_account("auto", None)
-        self._watch_spans()
+        by_host = self._account.how != "events" and self.options.wait is None
+        if by_host and self.options.timing == "auto" and cuda_runs():
+            # The loop has begun to use a GPU: what was timed so far is said to be the host's.
+            self._hosted = True
+            self._account = open_account("auto", None)
+            self._watch_spans()
 
     def _step_profiler(self, window: "TorchWindow") -> None:
         """Tell torch's profiler of an update; windows with it and without it are kept apart."""
@@ -291,20 +371,12 @@ class Run:
         spans.watch(boundary)
 
     def _read_pending(self, *, wait: bool = False) -> None:
-        """FinishedWindow the windows whose times are known, in their order."""
+        """Read the windows whose times are known, in their order."""
         if wait:
             self._account.wait()
-        while self._pending and (wait or self._pending[0].ended.ready):
+        while self._pending and (wait or self._pending[0].ended.is_ready()):
             pending = self._pending.popleft()
-            times = pending.ended.read()
-            counted = Counted(counts=pending.counted.counts, wall_ns=times.total_ns)
-            look = LoopLook(
-                counted=counted,
-                times=times,
-                stage=pending.stage,
-                rss_bytes=pending.rss_bytes,
-                queued_ns=pending.queued_ns,
-            )
+            look = replace(pending.look, times=pending.ended.read())
             self._in_window.append(look)
             if not pending.is_profiled:
                 self._looks = keep_few([*self._looks, look])
@@ -315,44 +387,41 @@ class Run:
         """Add up the looks of a window, and show it if anything was counted in it."""
         looks, self._in_window = self._in_window, []
         times = add(look.times for look in looks) or looks[-1].times
-        counts = total([look.counted.counts for look in looks])
-        counted = Counted(counts=counts, wall_ns=times.total_ns)
-        (self._profiled if is_profiled else self._windows).add(counted, times)
+        counts = total([look.counts for look in looks])
+        (self._profiled if is_profiled else self._windows).add(counts, times)
         for name in self._so_far:
             self._so_far[name] += counts[name]
         if any(counts.values()):
-            self._watch.window(
+            self._observer.window(
                 LoopWindow(
-                    name=self.asked.name,
+                    name=self.options.name,
                     updates=self._so_far[UPDATES],
                     steps=self._so_far[STEPS],
-                    counted=counted,
+                    counts=counts,
                     times=times,
                 )
             )
 
     def _end(self, broken: str | None) -> None:
-        """Stop looking, make the record, and let whoever looks on keep it; Ctrl-C waits for that."""
+        """Stop looking, make the record, and let the observer keep it; Ctrl-C waits for that."""
         with defer_interrupt() as pressed:
             try:
                 found = self._stop(broken)
             finally:
                 self._let_go()
             self.record = record_of(found)
-            self._keep(self.record)
-            self._watch.close()
+            if self._experiment is not None:
+                # Of a loop that was delayed, only what the delays came to is kept.
+                causal.write_blocks(self._experiment)
+            else:
+                traced = self.options.traced
+                self._observer.keep(self.record, trace_of(self._timeline, self.record) if traced else None)
+            self._observer.close()
             spans.keep(0)
             if self._was_on:
                 spans.enable(cpu=self._was_clocked)
         if pressed and broken is None:
             raise KeyboardInterrupt
-
-    def _keep(self, record: Record) -> None:
-        """Hand the record over; of a loop that was delayed, only what the delays came to."""
-        if self._experiment is not None:
-            causal.write_blocks(self._experiment)
-        else:
-            self._watch.keep(record, trace_of(self._timeline, record) if self.asked.traced else None)
 
     def _stop(self, broken: str | None) -> RunResult:
         if self._experiment is not None:
@@ -361,7 +430,16 @@ class Run:
         self._turn()
         self._due, self._look_ns = 0, NEVER_NS
         spans.watch(None)
-        self._read_last(broken)
+        try:
+            # Wait once, now that the loop is over.
+            self._read_pending(wait=True)
+        except RuntimeError:
+            # A device that failed with the loop tells no times any more.
+            if broken is None:
+                raise
+            self._pending.clear()
+        if self._in_window:
+            self._end_window()
         spans.disable()
         self._timeline.read_clock()
         torch, no_trace = close_window(self._torch)
@@ -369,7 +447,7 @@ class Run:
         if profiled and not windows.kept:
             windows = self._profiled
         return RunResult(
-            asked=self.asked,
+            options=self.options,
             origin=self._origin,
             windows=windows,
             looks=self._looks,
@@ -378,7 +456,7 @@ class Run:
             no_trace=no_trace,
             counts=total([each.counts for each in windows.kept]) if profiled else dict(self._counts),
             left_open=left_open,
-            threads=elsewhere(),
+            threads=trees_of_other_threads(),
             how=self._account.how,
             hosted=self._hosted,
             mark_ns=self._mark_ns,
@@ -387,17 +465,6 @@ class Run:
             pauses=self._pauses.pauses,
             broken=broken,
         )
-
-    def _read_last(self, broken: str | None) -> None:
-        """Wait once, now that the loop is over; a device that failed with it tells no times any more."""
-        try:
-            self._read_pending(wait=True)
-        except RuntimeError:
-            if broken is None:
-                raise
-            self._pending.clear()
-        if self._in_window:
-            self._end_window()
 
     def _let_go(self) -> None:
         global _open  # noqa: PLW0603
@@ -408,15 +475,15 @@ class Run:
         _open = None
 
 
-def open_window(asked: Asked) -> "TorchWindow | None":
+def open_window(options: LoopOptions) -> "TorchWindow | None":
     """Start torch's profiler if it was asked for."""
-    if asked.profiler is None or asked.trace_path is None:
+    if options.profiler is None or options.trace_path is None:
         return None
     need("torch")
     from hotloop.probes.torch import TorchWindow
 
-    turns = {name: int(count) for name, count in asked.profiler.items()}
-    return TorchWindow(asked.trace_path, **turns)  # type: ignore[arg-type]
+    turns = {name: int(count) for name, count in options.profiler.items()}
+    return TorchWindow(options.trace_path, **turns)  # type: ignore[arg-type]
 
 
 def close_window(window: "TorchWindow | None") -> tuple[Finding | None, str]:

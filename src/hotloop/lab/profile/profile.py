@@ -36,7 +36,7 @@ from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
-from hotloop.lab.loop.account import cuda_runs
+from hotloop.lab.loop.record import cuda_runs
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import (
     NO_LIMIT,

@@ -32,16 +32,15 @@ from hotloop.core.time_tree import TimeTree, add, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
 from hotloop.lab import causal
-from hotloop.lab.loop.windows import (
+from hotloop.lab.loop.record import (
     STEPS,
-    Counted,
     LoopLook,
     describe_looks,
     describe_stages,
     keep_few,
     stages_of,
 )
-from hotloop.lab.loop.windows import UPDATES as UPDATED
+from hotloop.lab.loop.record import UPDATES as UPDATED
 from hotloop.lab.measure.loop import Tally
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, both_validations, describe_method, describe_validation
@@ -542,7 +541,7 @@ def looks_of(found: TrainingState) -> list[LoopLook]:
         before = window.number
         looks.append(
             LoopLook(
-                counted=Counted(counts=counts, wall_ns=window.wall_ns),
+                counts=counts,
                 times=window.times or TimeTree(total_ns=window.wall_ns),
                 stage=window.update.phase,
                 rss_bytes=window.rss_bytes,
