@@ -24,9 +24,9 @@ from hotloop.envs.spec import BatchSettings, Build
 
 if TYPE_CHECKING:
     from hotloop import _native
+    from hotloop.envs.reference import ReferenceEngine
 
     NativeBatch = _native.Batch
-    from hotloop.envs.reference import ReferenceEngine
 
 Seeds = NDArray[np.uint64] | None  # One an env; None is each env's own next one
 

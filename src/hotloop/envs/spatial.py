@@ -41,7 +41,10 @@ class Index:
         if updates not in UPDATES:
             raise unknown("way of updating", updates, UPDATES, f"there are {', '.join(UPDATES)}")
         places = _rows(points, 2, "points")
-        size = _cell(places) if cell is None else float(cell)
+        size = 1.0 if cell is None else float(cell)
+        if cell is None and len(places) > 1:  # about two points a cell
+            width, height = (places.max(axis=0) - places.min(axis=0)).tolist()
+            size = math.sqrt(2 * max(width, 1e-3) * max(height, 1e-3) / len(places))
         if not 0 < size < FARTHEST:
             raise InputError(f"cell={cell} does not fit: expected a size above 0")
         module = load_native()
@@ -117,14 +120,6 @@ def _rows(given: ArrayLike, width: int, what: str) -> NDArray[np.float32]:
     if not (np.abs(rows) <= FARTHEST).all():
         raise InputError(f"{what} must be finite and within {FARTHEST:g}")
     return rows
-
-
-def _cell(places: NDArray[np.float32]) -> float:
-    """About two points a cell."""
-    if len(places) < 2:
-        return 1.0
-    width, height = (places.max(axis=0) - places.min(axis=0)).tolist()
-    return math.sqrt(2 * max(width, 1e-3) * max(height, 1e-3) / len(places))
 
 
 def _kinds(kinds: ArrayLike | None, count: int) -> NDArray[np.uint8]:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from hotloop.core.notices import Notice
 from hotloop.envs.spec import Spec
 
+if TYPE_CHECKING:
+    from hotloop.envs.foreign.vector import Pipes
+
 RANDOM_ONLY = ("random",)  # The players of a subject that knows none
 NATIVE = "native step"  # The row of a step by its own clock: that of our engine, or of a foreign env
 
@@ -45,14 +48,6 @@ class StepLog(Protocol):
     def keep_log(self, steps: int) -> None: ...
 
     def take_log(self) -> NDArray[np.int64]: ...
-
-
-class Workers(Protocol):
-    """Processes that step envs side by side."""
-
-    @property
-    def slowest(self) -> tuple[int, float]:
-        """The worker that was last most often, and in which share of the steps."""
 
 
 class Subject(Protocol):
@@ -186,7 +181,7 @@ class Subject(Protocol):
         """Whether that batch is the subject itself: then the log says which envs were reset."""
 
     @property
-    def workers(self) -> Workers | None:
+    def workers(self) -> "Pipes | None":
         """Who steps the envs, where that is looked at."""
 
     @property

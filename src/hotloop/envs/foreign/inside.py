@@ -265,24 +265,19 @@ def mask_method(env: Any) -> Callable[[], Any] | None:
 
 def settled(drawn: Any, chance: float, mask: Any, space: Any = None) -> Any:
     """What was drawn where a mask allows it or nothing, else one of those that it allows."""
-    if np.ndim(drawn):
-        return settled_parts(drawn, chance, mask, space)
+    if np.ndim(drawn):  # several whole numbers, whose masks come as a tuple or one behind the other
+        sizes, row = np.ravel(space.nvec), flat(mask)
+        if row[np.ravel(drawn) + np.cumsum(sizes) - sizes].all():
+            return np.asarray(drawn)
+        masks = np.split(row, np.cumsum(sizes)[:-1])
+        chances = [(chance + part * GOLDEN) % 1.0 for part in range(len(sizes))]
+        parts = [settled(*each) for each in zip(np.ravel(drawn), chances, masks, strict=True)]
+        return np.array(parts, np.asarray(drawn).dtype).reshape(np.shape(drawn))
     start = int(getattr(space, "start", 0))
     if mask[int(drawn) - start]:
         return drawn
     legal = np.flatnonzero(mask)
     return np.int64(start + legal[int(chance * len(legal))]) if len(legal) else drawn
-
-
-def settled_parts(drawn: Any, chance: float, mask: Any, space: Any) -> NDArray[Any]:
-    """An action of several whole numbers, whose masks come as a tuple or one behind the other."""
-    sizes, row = np.ravel(space.nvec), flat(mask)
-    if row[np.ravel(drawn) + np.cumsum(sizes) - sizes].all():
-        return np.asarray(drawn)
-    masks = np.split(row, np.cumsum(sizes)[:-1])
-    chances = [(chance + part * GOLDEN) % 1.0 for part in range(len(sizes))]
-    parts = [settled(*each) for each in zip(np.ravel(drawn), chances, masks, strict=True)]
-    return np.array(parts, np.asarray(drawn).dtype).reshape(np.shape(drawn))
 
 
 def flat(mask: Any) -> NDArray[np.bool_]:

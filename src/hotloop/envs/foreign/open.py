@@ -165,7 +165,7 @@ def called(order: OpenRequest) -> Any:
     number = NUMBERS.take(count)  # here, since workers would all begin with the same
     makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
-        makers[0] = partial(made_for_workers, *makers[0].args)
+        makers[0] = partial(makers[0], for_workers=True)
         return made(name, lambda: in_processes(need("gymnasium").vector.AsyncVectorEnv, makers))
     return several(name, makers)
 
@@ -180,19 +180,14 @@ def in_processes(make: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         return make(*arguments, **more, shared_memory=False)
 
 
-def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
-    """One of several that a callable makes."""
-    return known(callables.call(name, arguments, number))
-
-
 # What Gymnasium's vector envs ask of an env.
 OF_WORKERS = ("metadata", "observation_space", "action_space", "render_mode")
 
 
-def made_for_workers(name: str, arguments: dict[str, object], number: int) -> Any:
-    """Make one of several envs for workers of Gymnasium's; InputError if it is none of Gymnasium's kind."""
-    env = one_of(name, arguments, number)
-    missing = [each for each in OF_WORKERS if not has(env, each)]
+def one_of(name: str, arguments: dict[str, object], number: int, *, for_workers: bool = False) -> Any:
+    """One of several that a callable makes; workers of Gymnasium's take envs of its kind alone."""
+    env = known(callables.call(name, arguments, number))
+    missing = [each for each in OF_WORKERS if for_workers and not has(env, each)]
     if missing:
         raise InputError(
             f"vector=async runs envs of Gymnasium: the {type(env).__name__} of {name} has no {missing[0]}; "

@@ -290,7 +290,11 @@ def find(name: str, home: str | None = None) -> Function:
         raise InputError(
             f"--time {name}: {'.'.join(path)} has no function {attribute}; it has {known or 'none'}"
         )
-    refuse_unwatchable(name, owner, function)
+    try:
+        span("probe")(function)
+        setattr(owner, attribute, vars(owner)[attribute])
+    except (TypeError, AttributeError) as error:
+        raise InputError(f"--time {name} cannot be timed: {error}") from None
     return Function(name=name, owner=owner, attribute=attribute, kept=kept)
 
 
@@ -308,14 +312,6 @@ def loaded_class(asked: str, name: str) -> type | None:
         several = ", ".join(f"{module}.{asked}" for module in sorted(found))
         raise InputError(f"--time {asked}: there are several {name}; write one of {several}")
     return next(iter(found.values()), None)
-
-
-def refuse_unwatchable(name: str, owner: Any, function: Callable[..., Any]) -> None:
-    try:
-        span("probe")(function)
-        setattr(owner, name.rpartition(".")[2], vars(owner)[name.rpartition(".")[2]])
-    except (TypeError, AttributeError) as error:
-        raise InputError(f"--time {name} cannot be timed: {error}") from None
 
 
 def walk(path: Sequence[str]) -> Any:

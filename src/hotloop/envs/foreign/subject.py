@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,10 @@ from hotloop.envs.foreign.inside import (
 from hotloop.envs.foreign.outputs import DECLARED, Answers, check_output, everything, examine, unseen
 from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.spec import Spec
-from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers
+from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers
+
+if TYPE_CHECKING:
+    from hotloop.envs.foreign.vector import Pipes
 
 SELECT = "action selection"  # The row of a tree: which of the legal actions a random one is
 
@@ -67,7 +70,7 @@ class ForeignSubject(OneByOne, ABC):
     restarts = resets_together = True
     can_save = logs_itself = False
     players = RANDOM_ONLY
-    workers: Workers | None = None
+    workers: "Pipes | None" = None
     autoreset: str = "by itself"
 
     def __init__(

@@ -98,13 +98,13 @@ class Threads(Here):
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hotloop-env")
 
     def step(self) -> None:
-        for _ in self._pool.map(self._step_some, self._shares):
-            pass
+        def step_some(share: range) -> None:
+            for place in share:
+                self.members[place].step(self._actions[place])
+                lifeline.end_copy()
 
-    def _step_some(self, share: range) -> None:
-        for place in share:
-            self.members[place].step(self._actions[place])
-            lifeline.end_copy()
+        for _ in self._pool.map(step_some, self._shares):
+            pass
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -325,14 +325,10 @@ class EnvsEngine:
         """Of what it shows: its state is its own."""
         return hash(self._arrays["observations"][env].tobytes()) & (2**64 - 1)
 
-    def save(self, env: int) -> bytes:
-        raise RuntimeError(f"{self._name} cannot be saved")
+    def save(self, *_: Any) -> Any:
+        raise RuntimeError(f"{self._name} cannot be saved, loaded or forked")
 
-    def load(self, env: int, saved: bytes) -> None:
-        raise RuntimeError(f"{self._name} cannot be loaded")
-
-    def fork(self, env: int, into: int) -> None:
-        raise RuntimeError(f"{self._name} cannot be forked")
+    load = fork = save
 
     def counters(self) -> list[tuple[str, int]]:
         steps = [(name, self._steps) for name in ("env_steps", "foreign_steps")]
