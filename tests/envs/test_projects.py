@@ -13,7 +13,7 @@ import pytest
 from hotloop.core.errors import TheirError
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
-from hotloop.envs.projects import apart, home_of, is_apart, parameters
+from hotloop.envs.projects import home_of, is_apart, open_separately, parameters
 from hotloop.envs.subject import Subject
 from hotloop.lab.compare.contenders import RemoteSide, TargetContender, separate_projects
 from hotloop.lab.validate.equal import replay
@@ -53,15 +53,15 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Target, Target]:
 
 @pytest.fixture(scope="module")
 def subjects(targets: tuple[Target, Target]) -> Iterator[tuple[Subject, Subject]]:
-    with apart(*targets):
+    with open_separately(*targets):
         yield open_target(targets[0]), open_target(targets[1])
 
 
 def test_targets_of_one_home_stay_here(targets: tuple[Target, Target]) -> None:
     old, _ = targets
-    with apart(old, Target("grid/toy"), old):
+    with open_separately(old, Target("grid/toy"), old):
         assert not is_apart(old)
-    with apart(old, Target("gym:CartPole-v1")):
+    with open_separately(old, Target("gym:CartPole-v1")):
         assert is_apart(old)
         assert is_apart(Target("gym:CartPole-v1"))
         assert not is_apart(Target("grid/toy"))
@@ -88,7 +88,7 @@ def test_a_callable_is_looked_at_where_it_is_opened(
     targets: tuple[Target, Target], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "env", raising=False)
-    with apart(*targets):
+    with open_separately(*targets):
         assert parameters(targets[0]) == ("size",)
     assert "env" not in sys.modules
 

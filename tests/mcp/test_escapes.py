@@ -228,11 +228,11 @@ def test_a_function_to_time_is_not_imported_from_elsewhere(root: Path) -> None:
 
 def test_an_id_is_not_registered_by_a_package_from_elsewhere(root: Path) -> None:
     gymnasium = pytest.importorskip("gymnasium")
-    from hotloop.envs.foreign.open import registered
+    from hotloop.envs.foreign.open import import_registrar
 
     (root / "evil_in_link").symlink_to(root.parent / "out")
     with confined(Confinement(root)), pytest.raises(InputError, match="outside"):
-        registered("evil_in_link/Env-v0", gymnasium)
+        import_registrar("evil_in_link/Env-v0", gymnasium)
     assert not list(root.parent.rglob("ran"))
 
 

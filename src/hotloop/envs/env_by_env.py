@@ -136,7 +136,7 @@ class EnvByEnv(SubjectGroup):
         return self.everything()
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
-        parts = [self._shown(number) for number in range(len(self.subjects))]
+        parts = [self._fields_of(number) for number in range(len(self.subjects))]
         answers = {}
         for name in parts[0]:
             rows = [part[name] for part in parts if name in part]
@@ -144,7 +144,7 @@ class EnvByEnv(SubjectGroup):
                 answers[name] = np.concatenate(rows)[: self._spec.num_envs]
         return answers
 
-    def _shown(self, number: int) -> dict[str, NDArray[Any]]:
+    def _fields_of(self, number: int) -> dict[str, NDArray[Any]]:
         subject, resetting = self.subjects[number], self._resetting[number]
         seen = subject.everything()
         if any(name not in seen for name in NAMES[1:4]):

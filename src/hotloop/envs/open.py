@@ -65,7 +65,7 @@ def make(target: str, /, **given: object) -> Batch:
         build = cuda.build()
     decided |= decided_by_world
     spec = batch_spec(found.target, world, preset, impl, parameters, options, decided)
-    return logged(make_batch(replace(spec, build=build, notices=notices), plan))
+    return with_log(make_batch(replace(spec, build=build, notices=notices), plan))
 
 
 def _decide(
@@ -137,7 +137,7 @@ def make_batch(spec: BatchSpec, plan: Plan) -> Batch:
 LOG = "log"  # The span of the time that the log takes from a step
 
 
-def logged(batch: Batch) -> Batch:
+def with_log(batch: Batch) -> Batch:
     """The batch, or where its parameters ask for a log one that keeps it."""
     spec = batch.spec
     if spec.world.log is None:
@@ -222,7 +222,7 @@ class LoggedBatch(Batch):
         self._log.begin(envs, chosen)
 
 
-def beside(batch: Batch) -> dict[str, int]:
+def extra_ns(batch: Batch) -> dict[str, int]:
     """Nanoseconds of what a step does beside its engine, by name, since the batch was made."""
     return {LOG: batch.log_ns} if isinstance(batch, LoggedBatch) else {}
 

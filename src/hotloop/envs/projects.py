@@ -157,7 +157,7 @@ PROJECTS: ContextVar[Projects | None] = ContextVar("projects", default=None)
 
 
 @contextmanager
-def apart(*targets: Target) -> Iterator[None]:
+def open_separately(*targets: Target) -> Iterator[None]:
     """Open targets of several homes in processes of their own meanwhile; those of one stay here."""
     homes = frozenset(home_of(each) for each in targets if each.is_foreign)
     known = PROJECTS.get()

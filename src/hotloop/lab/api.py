@@ -13,7 +13,7 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of
 from hotloop.envs.foreign.inside import has
-from hotloop.envs.foreign.open import OpenRequest, made, subject_of
+from hotloop.envs.foreign.open import OpenRequest, call_maker, subject_of
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
 from hotloop.lab.compare import compare as comparing
@@ -87,7 +87,7 @@ class Maker:
     def open(self, target: Target, *, profile: bool) -> Subject:
         """A new one, with its calls in spans where it is to be watched."""
         order = OpenRequest(target=target, arguments={}, seed=self.seed, looks=self.looks, again=self.make)
-        return subject_of(made(self.name, self.make), order, timed=profile)
+        return subject_of(call_maker(self.name, self.make), order, timed=profile)
 
 
 def maker_of(env: Any, given: dict[str, object], looks: Any = None) -> Maker:

@@ -149,7 +149,7 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
             envs = np.flatnonzero(mask)
             chosen = [seeds[env] for env in envs.tolist()]
             self._batch.reset_many(envs, self._seeds.begin(envs, chosen, self.np_random))
-        return self._kept(self._seen), self._infos()
+        return self._lend_or_copy(self._seen), self._infos()
 
     def step(self, actions: Rows) -> tuple[views.Seen, Rows, Rows, Rows, dict[str, Any]]:
         batch = self._batch
@@ -168,8 +168,8 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
                 final = self._final(finished)
                 envs = np.flatnonzero(finished)
                 batch.reset_many(envs, self._seeds.follow(envs))
-                return self._kept(self._seen), rewards, ended, cut, {**self._infos(), **final}
-        return self._kept(self._seen), rewards, ended, cut, self._infos()
+                return self._lend_or_copy(self._seen), rewards, ended, cut, {**self._infos(), **final}
+        return self._lend_or_copy(self._seen), rewards, ended, cut, self._infos()
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which actions are legal now, a row an env; all of them where the world has no masks."""
@@ -206,7 +206,7 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
         told = {name: rows.copy() for name, rows in self._told.items()} if self.copy else self._told
         return told | self._told_by_all
 
-    def _kept(self, seen: views.Seen) -> views.Seen:
+    def _lend_or_copy(self, seen: views.Seen) -> views.Seen:
         return views.each(seen, lambda rows: rows.copy()) if self.copy else seen
 
 

@@ -106,13 +106,13 @@ class SpielEnv(gymnasium.Env[Any, Any]):
         if seed is not None:
             self.env.seed(seed)
         now = self.env.reset()
-        return self._seen(now), self._info(now)
+        return self._observe(now), self._info(now)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         now = self.env.step(np.atleast_1d(action).tolist())
-        return self._seen(now), now.rewards[0], bool(now.last()), False, self._info(now)
+        return self._observe(now), now.rewards[0], bool(now.last()), False, self._info(now)
 
-    def _seen(self, now: Any) -> Any:
+    def _observe(self, now: Any) -> Any:
         return np.array(now.observations["info_state"], np.float32)
 
     def _info(self, now: Any) -> dict[str, Any]:

@@ -89,18 +89,18 @@ def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subje
     }
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
-        order = ordered(target, own=(), seeds_before=seeds_before)
+        order = parse_request(target, own=(), seeds_before=seeds_before)
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
         made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
         with profiling(on=timed):
             return subject_of(makers[prefix](name, made_with), order, timed=timed)
     own = callables.parameters_of(callables.find(target.name))
-    order = ordered(target, own=own, seeds_before=seeds_before)
+    order = parse_request(target, own=own, seeds_before=seeds_before)
     with profiling(on=timed):
         make = callables.maker(target.name, order.arguments)
         order = replace(order, again=lambda: make(NUMBERS.take()))
-        env = called(order)
+        env = call_target(order)
         # a class is refused later: the user may have forgotten to call it
         is_env = isinstance(env, (Batch, Several, type)) or is_a(env, "pyspiel", "Game")
         if is_env or callable(attribute(env, "step")) or order.num_envs or order.vector:
@@ -127,7 +127,7 @@ def profiling(*, on: bool) -> Iterator[None]:
             os.environ[PROFILING] = kept
 
 
-def ordered(target: Target, own: tuple[str, ...], seeds_before: int = 0) -> OpenRequest:
+def parse_request(target: Target, own: tuple[str, ...], seeds_before: int = 0) -> OpenRequest:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
     words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
@@ -154,7 +154,7 @@ class Several:
     envs: list[Any]
 
 
-def called(order: OpenRequest) -> Any:
+def call_target(order: OpenRequest) -> Any:
     """What a callable returns, or as many of it as were asked for."""
     name, arguments = order.target.name, order.arguments
     if order.num_envs is None and order.vector is None:
@@ -166,7 +166,7 @@ def called(order: OpenRequest) -> Any:
     makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
         makers[0] = partial(makers[0], for_workers=True)
-        return made(name, lambda: in_processes(need("gymnasium").vector.AsyncVectorEnv, makers))
+        return call_maker(name, lambda: in_processes(need("gymnasium").vector.AsyncVectorEnv, makers))
     return several(name, makers)
 
 
@@ -186,7 +186,7 @@ OF_WORKERS = ("metadata", "observation_space", "action_space", "render_mode")
 
 def one_of(name: str, arguments: dict[str, object], number: int, *, for_workers: bool = False) -> Any:
     """One of several that a callable makes; workers of Gymnasium's take envs of its kind alone."""
-    env = known(callables.call(name, arguments, number))
+    env = as_gymnasium(callables.call(name, arguments, number))
     missing = [each for each in OF_WORKERS if for_workers and not has(env, each)]
     if missing:
         raise InputError(
@@ -201,16 +201,16 @@ def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
     first = makers[0]()
     if is_a(first, "gymnasium", "Env") and not is_a(first, "gymnasium.vector", "VectorEnv"):
         vector = need("gymnasium").vector
-        return made(name, lambda: vector.SyncVectorEnv([lambda: first, *makers[1:]]))
+        return call_maker(name, lambda: vector.SyncVectorEnv([lambda: first, *makers[1:]]))
     return Several([first, *(make() for make in makers[1:])])
 
 
 def gym(name: str, order: OpenRequest) -> Any:
     """An env, or several in a vector env, of an id that is registered with Gymnasium."""
     gymnasium = need("gymnasium")
-    registered(name, gymnasium)
+    import_registrar(name, gymnasium)
     if order.num_envs is None and order.vector is None:
-        return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
+        return call_maker(order.target.name, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
 
     def make(**vector: Any) -> Any:
@@ -220,14 +220,14 @@ def gym(name: str, order: OpenRequest) -> Any:
             name, num_envs=count, vectorization_mode=mode, vector_kwargs=vector or None, **keys
         )
 
-    return made(order.target.name, lambda: in_processes(make))
+    return call_maker(order.target.name, lambda: in_processes(make))
 
 
 # The first word of an id to the package that registers it, where the two are not called alike.
 REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
 
 
-def registered(name: str, gymnasium: Any) -> None:
+def import_registrar(name: str, gymnasium: Any) -> None:
     """Import what registers an id: the package before a colon, or one called about as the id begins."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # a package of the current folder
@@ -246,7 +246,7 @@ def registered(name: str, gymnasium: Any) -> None:
     ]
     package = next(filter(is_installed, [REGISTERED_BY[first]] if first in REGISTERED_BY else usual), None)
     if package is not None:
-        made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
+        call_maker(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
 
 
 def is_installed(package: str) -> bool:
@@ -277,8 +277,10 @@ def pettingzoo(name: str, order: OpenRequest) -> Any:
     if order.vector in ("async", "own"):
         raise InputError(f"vector={order.vector} is for Gymnasium: envs of PettingZoo take vector=sync")
     if order.num_envs is None and order.vector is None:
-        return made(order.target.name, lambda: maker(**arguments))
-    return Several([made(order.target.name, lambda: maker(**arguments)) for _ in range(order.num_envs or 1)])
+        return call_maker(order.target.name, lambda: maker(**arguments))
+    return Several(
+        [call_maker(order.target.name, lambda: maker(**arguments)) for _ in range(order.num_envs or 1)]
+    )
 
 
 def zoo_module(name: str, target: str) -> ModuleType:
@@ -299,10 +301,10 @@ def puffer(name: str, order: OpenRequest) -> Any:
     need("pufferlib")
     creator = importlib.import_module("pufferlib.ocean").env_creator
     extra = {} if order.num_envs is None else {"num_envs": order.num_envs}
-    return made(order.target.name, lambda: creator(name)(**extra, **order.arguments))
+    return call_maker(order.target.name, lambda: creator(name)(**extra, **order.arguments))
 
 
-def made(target: str, make: Callable[[], Any]) -> Any:
+def call_maker(target: str, make: Callable[[], Any]) -> Any:
     """Return what the user's code makes; TheirError with its last words if it raises."""
     try:
         with lifeline.doing(Activity.MAKE):
@@ -331,7 +333,7 @@ def subject_of(env: Any, order: OpenRequest, *, timed: bool) -> Subject:
         return SeveralSubject(
             [subject_of(*each, timed=timed) for each in zip(env.envs, orders, strict=False)]
         )
-    env = known(env)
+    env = as_gymnasium(env)
     kind, adapter, num_envs, agents = interface(env, order.target.name)
     if order.reseed and not (issubclass(adapter, OneEnvSubject) and has(env, "reset")):
         raise InputError(
@@ -374,7 +376,7 @@ def spec_of(order: OpenRequest, kind: str, *, num_envs: int, **more: Any) -> Spe
 DM_METHODS = ("reset", "step", "action_spec", "observation_spec")
 
 
-def known(env: Any) -> Any:
+def as_gymnasium(env: Any) -> Any:
     """The env itself, or one of Gymnasium's where it has an interface of DeepMind's."""
     if is_a(env, "pyspiel", "Game"):
         env = importlib.import_module("open_spiel.python.rl_environment").Environment(env)
@@ -414,10 +416,10 @@ def with_agents(env: Any) -> Interface | None:
         return PARALLEL, ParallelSubject, 1, len(env.possible_agents)
     if is_a(env, "pettingzoo", "AECEnv"):
         return "pettingzoo aec", TurnSubject, 1, 1
-    agents = counted(env, "num_agents")
+    agents = count_of(env, "num_agents")
     names = ("single_action_space", "reset", "step")
     if agents and all(has(env, name) for name in names) and not is_a(env, "gymnasium", "Env"):
-        envs = counted(env, "num_envs") or 1
+        envs = count_of(env, "num_envs") or 1
         return "pufferlib", RowsSubject, envs, agents // envs
     return None
 
@@ -429,7 +431,7 @@ def of_object(env: Any, target: str) -> Interface:
         raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
     if isinstance(env, type):
         raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
-    envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
+    envs, agents = count_of(env, "num_envs"), count_of(env, "num_agents") or count_of(env, "n_agents")
     if not callable(attribute(env, "reset")):
         if needs_action(env):
             raise InputError(
@@ -466,7 +468,7 @@ def needs_action(env: Any) -> bool | None:
     return False
 
 
-def counted(env: Any, name: str) -> int | None:
+def count_of(env: Any, name: str) -> int | None:
     """A number that an object says of itself, itself or inside its wrappers; None where it does not."""
     for owner in (env, unwrapped(env)):
         value = attribute(owner, name)

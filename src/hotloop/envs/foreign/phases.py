@@ -200,7 +200,7 @@ class PhaseLog:
         return np.array(rows, np.int64).reshape(len(rows), 4 + len(names))
 
 
-def logged(step: Callable[..., Any], log: PhaseLog | None, *, timed: bool) -> Callable[..., Any]:
+def log_steps(step: Callable[..., Any], log: PhaseLog | None, *, timed: bool) -> Callable[..., Any]:
     """A step in its span, after which the log is written where there is one."""
     if log is None:
         return in_span(ENV_STEP, step, timed=timed)
@@ -215,7 +215,7 @@ def logged(step: Callable[..., Any], log: PhaseLog | None, *, timed: bool) -> Ca
     return stepped
 
 
-def skipped(reset: Callable[..., Any], log: PhaseLog | None) -> Callable[..., Any]:
+def skip_resets(reset: Callable[..., Any], log: PhaseLog | None) -> Callable[..., Any]:
     """A reset whose phases belong to no step."""
     if log is None:
         return reset

@@ -26,7 +26,7 @@ from hotloop.envs.foreign.inside import (
     settled,
 )
 from hotloop.envs.foreign.outputs import EXAMINED_STEPS, examine, settings_of, state_of
-from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.phases import log_steps
 from hotloop.envs.foreign.subject import (
     NAMES,
     ForeignSubject,
@@ -99,7 +99,7 @@ class SingleSubject(OneEnvSubject):
     def observation(self, seen: Any) -> None:
         self._seen = seen
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._sample is None:
             self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
@@ -205,7 +205,7 @@ class ModelSubject(OneEnvSubject):
         self.env = self.again()
         if self.in_spans:
             self._look_inside()
-        self._step = logged(self.env.step, self._log, timed=self.in_spans)
+        self._step = log_steps(self.env.step, self._log, timed=self.in_spans)
 
     def reset(self) -> None:
         begun = None if self._fresh else self._run_reset()
@@ -248,7 +248,7 @@ class ModelSubject(OneEnvSubject):
         """Fields that hold what the model was made with: arguments of constructors, and the target's keys."""
         return frozenset(f"{INFOS}.{name}" for name in settings_of(self.env, self.arguments))
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return [None] * calls
 
     def fold(self, actions: Sequence[Any]) -> Any:

@@ -38,7 +38,7 @@ from hotloop.envs.foreign.inside import (
     unwrapped,
 )
 from hotloop.envs.foreign.outputs import DECLARED, Answers, check_output, everything, examine, unseen
-from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
+from hotloop.envs.foreign.phases import PhaseLog, Reported, log_steps, skip_resets
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers
 
@@ -100,10 +100,10 @@ class ForeignSubject(OneByOne, ABC):
         """That of one of our own adapters, which has a log."""
         logs = timed and self._batch is None and self._reported.has_phases
         self._log = PhaseLog(self._reported) if logs else None
-        self._step = logged(env.step, self._log, timed=timed)
+        self._step = log_steps(env.step, self._log, timed=timed)
         reset = in_span(ENV_RESET, attribute(env, "reset") or self._anew, timed=timed)
         reset = reseeded(reset) if reseed else reset
-        self._reset = skipped(reset, self._log)
+        self._reset = skip_resets(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
         self._pulse = lifeline.pulse
@@ -168,10 +168,10 @@ class ForeignSubject(OneByOne, ABC):
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         """Actions of its space; where it says which are legal, each is settled when its turn comes."""
-        return self.legal(random, self._drawn(random, calls))
+        return self.legal(random, self._draw_space(random, calls))
 
     @abstractmethod
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         """Actions of its space."""
 
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:

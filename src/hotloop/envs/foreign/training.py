@@ -43,7 +43,7 @@ from hotloop.envs.foreign.forms import (
     tell_mask,
 )
 from hotloop.envs.foreign.inside import plain
-from hotloop.envs.foreign.open import OpenRequest, gym, one_of, ordered, pettingzoo
+from hotloop.envs.foreign.open import OpenRequest, gym, one_of, parse_request, pettingzoo
 from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.subject import ForeignSubject, close_env
 from hotloop.envs.foreign.vector import VectorSubject
@@ -397,7 +397,9 @@ def open_trainable(target: Target) -> Batch:
     by_id = target.name.startswith((GYM, ZOO))
     own = () if by_id else callables.parameters_of(callables.find(target.name))
     ours = {"num_envs", *(key for key in ("vector", "workers") if key not in own)}
-    order = ordered(Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own)
+    order = parse_request(
+        Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own
+    )
     if order.reseed:
         raise InputError("reseed=true repeats episodes, which a training must not: leave it out")
     options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})

@@ -32,7 +32,7 @@ from hotloop.envs.foreign.inside import (
     unwrapped,
 )
 from hotloop.envs.foreign.outputs import arrays, everything, unseen
-from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.phases import log_steps
 from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.subject import NAMES, ForeignSubject, split_reset
 from hotloop.envs.spec import Spec
@@ -99,7 +99,7 @@ class VectorSubject(ForeignSubject):
             lifeline.end_copy(pulse)
             raise raised(self.spec.name, error, masked=self._mask() is not None) from error
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._single is None:
             return sampled(self.env.action_space, random, calls)
         envs = self.spec.num_envs
@@ -302,7 +302,7 @@ class RowsSubject(ForeignSubject):
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
         self.resets += int(ended) // self.spec.agents
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         shape = (calls, self.env.num_agents, *self._choices.shape)
         return list(random.integers(self._choices, size=shape, dtype=np.int32))
 
@@ -341,7 +341,7 @@ class TensorSubject(ForeignSubject):
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
-        self._step = logged(env.step_and_maybe_reset, self._log, timed=self.in_spans)
+        self._step = log_steps(env.step_and_maybe_reset, self._log, timed=self.in_spans)
         self._shown: Any = None
 
     def _seeded_reset(self) -> Any:
@@ -366,7 +366,7 @@ class TensorSubject(ForeignSubject):
         self._calls += 1
         self.resets += int(np.count_nonzero(self._shown["done"]))
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         sys.modules["torch"].manual_seed(int(random.integers(2**31)))
         return [self.env.action_spec.rand() for _ in range(calls)]
 

@@ -45,7 +45,7 @@ class ZooSubject(OneEnvSubject):
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
 
-    def _drawn(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
+    def _draw_space(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
         """Return an action of every agent there can be, for each call; a step takes those of the living."""
         drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
         return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]

@@ -15,7 +15,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import CodeInfo, Instructions
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Turn, collect_rest
-from hotloop.envs.projects import Process, apart, is_apart, sources
+from hotloop.envs.projects import Process, is_apart, open_separately, sources
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.compare import unequal, workload
@@ -160,7 +160,7 @@ def draw_seed(a: Contender, b: Contender, policy: str) -> int | None:
 
 def separate_projects(*contenders: Contender) -> AbstractContextManager[None]:
     """Meanwhile no module of one contender's project is another's."""
-    return apart(*(each.target for each in contenders if isinstance(each, TargetContender)))
+    return open_separately(*(each.target for each in contenders if isinstance(each, TargetContender)))
 
 
 def workload_differences(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

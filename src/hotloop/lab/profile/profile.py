@@ -31,7 +31,7 @@ from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.phases import Function, find, home_of, watching
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
-from hotloop.envs.open import beside
+from hotloop.envs.open import extra_ns
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
@@ -280,7 +280,7 @@ class StepView:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._times = Tally(lambda: batch.phase_totals() | beside(batch))
+        self._times = Tally(lambda: batch.phase_totals() | extra_ns(batch))
         self._work = Tally(lambda: batch.counters)
         self._wall_ns = 0
         self._tree = TimeTree(total_ns=0)
@@ -315,12 +315,12 @@ class StepView:
             wall_ns=self._wall_ns,
             env_steps=self._work.gained["env_steps"],
             threads=settings.threads,
-            beside=tuple(beside(self._batch)),
+            beside=tuple(extra_ns(self._batch)),
         )
         self._rounds.append(self._tree - before)
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
-        num_envs, has_others = self._batch.spec.settings.num_envs, bool(beside(self._batch))
+        num_envs, has_others = self._batch.spec.settings.num_envs, bool(extra_ns(self._batch))
         # Of single calls only the engine's part is known: what Python took has the others' in it.
         known = {
             path: of_env_step(spread, num_envs)

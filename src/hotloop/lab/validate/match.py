@@ -100,7 +100,7 @@ def own_reference(words: str, candidate: Target) -> Target:
         reference.keys or reference.name == candidate.name
     ):  # with its keys, a target would be its own reference
         return reference
-    with projects.apart(reference, candidate):
+    with projects.open_separately(reference, candidate):
         own = candidate.is_foreign and takes(candidate, "num_envs") and not takes(reference, "num_envs")
     kept = {key: value for key, value in candidate.keys.items() if not (own and key == "num_envs")}
     return reference.with_keys(kept)
@@ -109,7 +109,7 @@ def own_reference(words: str, candidate: Target) -> Target:
 def with_envs(match: Match) -> Match:
     """Give both sides the envs that one of them insists on, or as many as are worth playing."""
     reference, candidate = match.reference, match.candidate
-    with projects.apart(reference, candidate):
+    with projects.open_separately(reference, candidate):
         free = [takes(side, "num_envs") and "num_envs" not in side.keys for side in (reference, candidate)]
         if all(free):
             envs = {"num_envs": MANY if match.rival or match.against == CUDA else FEW}

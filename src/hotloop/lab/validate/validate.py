@@ -21,7 +21,7 @@ from hotloop.core.record.comparison import AdoptionChecklist, Comparison, Config
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
-from hotloop.envs.projects import apart
+from hotloop.envs.projects import open_separately
 from hotloop.envs.spec import BatchSettings, Spec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
@@ -115,7 +115,7 @@ def validate(
     it is of one of several `presets`.
     """
     way = way_of(options)
-    with apart(match.reference, match.candidate):
+    with open_separately(match.reference, match.candidate):
         with closing(open_target(match.candidate)) as subject:
             if options.policy is not None:
                 check_player(subject, options.policy)
@@ -274,7 +274,7 @@ def record(match: Match, way: Way, found: ValidationState, recorder: Recorder, s
 
 def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
     """Play a bundle again: the record of it, and whether one step from the last good state differs too."""
-    with apart(bundle.facts.reference, bundle.facts.candidate):
+    with open_separately(bundle.facts.reference, bundle.facts.candidate):
         with closing(play_bundle(bundle, progress=progress)) as shadowing:
             spec = shadowing.candidate.spec
             found = course_result(shadowing, bundle.facts.tape, [])

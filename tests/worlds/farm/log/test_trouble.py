@@ -20,7 +20,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import OrderError
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.envs.open import logged
+from hotloop.envs.open import with_log
 from hotloop.worlds.farm import log
 from hotloop.worlds.farm.log import Background, LogError
 from hotloop.worlds.farm.log.rows import VERSION, Stretch
@@ -322,7 +322,7 @@ def test_a_log_of_another_version_is_not_read(tmp_path: Path) -> None:
 def test_a_log_reads_arrays_of_the_host(tmp_path: Path) -> None:
     batch = hotloop.make("farm/dev", log=str(tmp_path / "run.db"), **SMALL)
     with closing(batch), pytest.raises(InputError, match="a log reads NumPy arrays: add host_views=true"):
-        logged(OnDevice(batch.engine, batch.spec))  # type: ignore[arg-type]
+        with_log(OnDevice(batch.engine, batch.spec))  # type: ignore[arg-type]
 
 
 class OnDevice(DeviceBatch):
