@@ -406,23 +406,20 @@ def decode_error(value: Mapping[str, Any], _: list[bytes]) -> HotloopError:
     return error
 
 
-def decode_generator(value: Mapping[str, Any], buffers: list[bytes]) -> np.random.Generator:
+def decode_generator(value: Mapping[str, Any], buffers: list[bytes]) -> Any:
+    """Return a random generator of NumPy's or of Python's own, in the state it had."""
     state = decode(value["state"], buffers)
-    bits = getattr(np.random, state["bit_generator"])()
-    bits.state = state
-    return np.random.Generator(bits)
-
-
-def decode_legacy(value: Mapping[str, Any], buffers: list[bytes]) -> np.random.RandomState:
-    generator = np.random.RandomState()
-    generator.set_state(decode(value["state"], buffers))
-    return generator
-
-
-def decode_python(value: Mapping[str, Any], buffers: list[bytes]) -> random.Random:
-    generator = random.Random()
-    generator.setstate(decode(value["state"], buffers))
-    return generator
+    if value[KIND] == "generator":
+        bits = getattr(np.random, state["bit_generator"])()
+        bits.state = state
+        return np.random.Generator(bits)
+    if value[KIND] == "legacy":
+        legacy = np.random.RandomState()
+        legacy.set_state(state)
+        return legacy
+    own = random.Random()
+    own.setstate(state)
+    return own
 
 
 DECODERS: dict[str, Callable[[Mapping[str, Any], list[bytes]], Any]] = {
@@ -442,8 +439,8 @@ DECODERS: dict[str, Callable[[Mapping[str, Any], list[bytes]], Any]] = {
     "frozenset": lambda value, buffers: frozenset(decode_items(value, buffers)),
     "path": lambda value, _: Path(value["text"]),
     "generator": decode_generator,
-    "legacy": decode_legacy,
-    "python": decode_python,
+    "legacy": decode_generator,
+    "python": decode_generator,
     "enum": lambda value, _: own_object(value["class"])[value["name"]],
     "error": decode_error,
     "named": lambda value, buffers: own_object(value["class"])(*decode_items(value, buffers)),

@@ -19,7 +19,7 @@ from hotloop.envs.adapters import views
 from hotloop.envs.adapters.views import EpisodeSeeds, one_each
 
 
-class HotloopEnv(gymnasium.Env[Any, Any]):
+class HotloopEnv(views.BatchAdapter, gymnasium.Env[Any, Any]):
     """One env of a world; it does not reset itself, and what it returns is the caller's to keep."""
 
     metadata = {"render_modes": list(views.RENDER_MODES), "render_fps": views.RENDER_FPS}  # noqa: RUF012 - theirs
@@ -28,9 +28,9 @@ class HotloopEnv(gymnasium.Env[Any, Any]):
         self._batch = views.open_batch(target, given, num_envs=1, render_mode=render_mode)
         self.metadata = {**self.metadata, "render_modes": views.render_modes(self._batch)}
         self.render_mode = render_mode
-        self.observation_space = views.whole_observation_space(self._batch)
-        self.action_space = views.whole_action_space(self._batch)
         self._seen = views.whole_observations(self._batch)
+        self.observation_space = views.observation_space(self._batch, self._seen, 1)
+        self.action_space = views.whole_action_space(self._batch)
         self._told = views.infos_of(self._batch)
         self._seeds = EpisodeSeeds(1)
         self._actions = np.zeros((1, self._batch.spec.agents), np.int32)
@@ -63,12 +63,6 @@ class HotloopEnv(gymnasium.Env[Any, Any]):
     def phase_totals(self) -> dict[str, int]:
         """Nanoseconds in each native phase so far; empty unless it was made with profile=True."""
         return self._batch.phase_totals()
-
-    def render(self) -> Any:
-        return None if self.render_mode is None else self._batch.render(0)
-
-    def close(self) -> None:
-        self._batch.close()
 
     def _observation(self) -> views.Seen:
         return views.each(self._seen, lambda rows: rows[0].copy())
@@ -117,11 +111,11 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
         self.metadata = {**self.metadata, "render_modes": modes, "autoreset_mode": self._autoreset}
         self.render_mode = render_mode
         self.copy = copy
-        self.single_observation_space = views.whole_observation_space(self._batch)
+        self._seen = views.whole_observations(self._batch)
+        self.single_observation_space = views.observation_space(self._batch, self._seen, 1)
         self.single_action_space = views.whole_action_space(self._batch)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._seen = views.whole_observations(self._batch)
         self._told = views.infos_of(self._batch)
         self._seeds = EpisodeSeeds(num_envs)
         self._everyone = np.ones(num_envs, np.bool_)

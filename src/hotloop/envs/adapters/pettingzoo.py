@@ -25,7 +25,7 @@ from hotloop.envs.batch import Batch, OrderError
 MAX_BIRTHS = 1_000  # Default per episode if agents come and go: PettingZoo wants all names beforehand
 
 
-class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
+class HotloopParallelEnv(views.BatchAdapter, ParallelEnv[str, Any, int]):  # type: ignore[misc]
     """One env of a world; its agents live as long as their episode, unless the world ends their lives."""
 
     def __init__(self, target: str, *, render_mode: str | None = None, **given: Any) -> None:
@@ -123,12 +123,6 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         rows = np.flatnonzero(infos["alive"][0]).tolist()
         return {f"{types[breeds[row]]}_{serials[row]}": row for row in rows}
 
-    def render(self) -> Any:
-        return None if self.render_mode is None else self._batch.render(0)
-
-    def close(self) -> None:
-        self._batch.close()
-
     def _observations(self, told: Mapping[str, int], gone: Collection[str] = ()) -> dict[str, Any]:
         """To each its own; to those who are gone while others may stand in their rows, nothing but zeros."""
         now = views.each(self._seen, lambda rows: rows[0].copy())
@@ -180,7 +174,7 @@ def parallel_env(target: str, **given: Any) -> HotloopParallelEnv:
     return HotloopParallelEnv(target, **given)
 
 
-class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
+class HotloopAECEnv(views.BatchAdapter, AECEnv[str, Any, Any]):  # type: ignore[misc]
     """One game of a world that declares a contest; the agent that must choose is the one selected."""
 
     def __init__(self, target: str, **given: Any) -> None:
@@ -251,12 +245,6 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         """Which actions are legal for the agent selected, a copy."""
         masks = self._batch.masks
         return np.ones(self._batch.spec.num_actions, np.bool_) if masks is None else masks[0, 0].copy()
-
-    def render(self) -> None:
-        return None
-
-    def close(self) -> None:
-        self._batch.close()
 
     def _look(self) -> None:
         """Select the agent that must choose, and keep what it sees."""

@@ -19,7 +19,7 @@ from hotloop.envs.adapters.views import EpisodeSeeds, one_each
 Rows = NDArray[Any]
 
 
-class PufferRows:
+class PufferRows(views.BatchAdapter):
     """Rows are agents, [num_envs * agents, ...]; an env that ends begins its next episode in that step."""
 
     observations: Rows
@@ -98,12 +98,6 @@ class PufferRows:
         self.observations[:] = self._seen
         if self._batch.spec.has_empty_rows:
             self.masks[:] = self._batch.infos["alive"].reshape(-1)
-
-    def render(self) -> Any:
-        return None if self.render_mode is None else self._batch.render(0)
-
-    def close(self) -> None:
-        self._batch.close()
 
 
 def puffer_env(target: str, **given: Any) -> Any:

@@ -41,6 +41,19 @@ def open_batch(
     return batch
 
 
+class BatchAdapter:
+    """What every env in front of a batch has."""
+
+    _batch: Batch
+    render_mode: str | None
+
+    def render(self) -> Any:
+        return None if self.render_mode is None else self._batch.render(0)
+
+    def close(self) -> None:
+        self._batch.close()
+
+
 def render_modes(batch: Batch) -> list[str]:
     return list(RENDER_MODES) if batch.spec.world.drawer else []
 
@@ -93,10 +106,6 @@ def whole_rewards(batch: Batch) -> NDArray[np.float32]:
     rewards = batch.rewards.reshape(batch.spec.num_envs, -1)
     total: NDArray[np.float32] = rewards[:, 0] if rewards.shape[1] == 1 else rewards.sum(axis=1)
     return total
-
-
-def whole_observation_space(batch: Batch) -> Box | Dict:
-    return observation_space(batch, whole_observations(batch), 1)
 
 
 def whole_action_space(batch: Batch) -> Discrete[Any] | MultiDiscrete:
