@@ -57,7 +57,7 @@ class Batch(OneByOne):
         envs, agents, settings = spec.num_envs, spec.agents, spec.settings
         self.autoreset = "SameStep" if settings.autoreset else "Disabled"
         self.players: tuple[str, ...] = tuple(engine.players())
-        """Who can choose actions here: `random`, then the world's own."""
+        """Names of what can choose actions here: `random`, then the world's own."""
         self.draws_legal = self.masks is None or "random" not in self.players
         """Whether drawn actions need no mask: there is none, or no player `random` that looks at it."""
         self.whole_numbers = WholeNumbers(

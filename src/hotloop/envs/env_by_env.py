@@ -105,10 +105,6 @@ class EnvByEnv(SubjectGroup):
                     seen = subject.everything()
                     self._ended[number] = bool(np.any(seen["terminals"]) or np.any(seen["truncations"]))
 
-    def play(self, actions: Iterable[Any]) -> None:
-        for each in actions:
-            self.step(each)
-
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         return actions
 

@@ -3,7 +3,7 @@
 Two folders may each have a `physics.py`, and a process has room for one module of that name: whichever comes
 first would be both. So while targets of several homes are held against each other, none is opened here. What
 passes between the processes is JSON with raw bytes of arrays, and no pickles: a pickle runs code where it is
-read, and what one side of a comparison answers may be anybody's.
+read, and what one side of a comparison answers comes from user code.
 """
 
 import json

@@ -245,7 +245,7 @@ def random_actions(
 
 
 class Players:
-    """Who can choose the actions of a batch; a player's memory is made when it is first asked."""
+    """The players of a batch, which choose its actions; a player's memory is made at its first choice."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class Subject(Protocol):
 
     @property
     def players(self) -> tuple[str, ...]:
-        """Who can choose actions here; `random` always can."""
+        """Names of what can choose actions here; `random` always can."""
 
     def choose(self, player: str) -> Any:
         """What a player does now, for one call; the next time it is asked rewrites it."""
@@ -182,7 +182,7 @@ class Subject(Protocol):
 
     @property
     def workers(self) -> "Pipes | None":
-        """Who steps the envs, where that is looked at."""
+        """The processes that step the envs, where those are looked at."""
 
     @property
     def can_save(self) -> bool: ...

@@ -74,7 +74,7 @@ class HotloopParallelEnv(views.BatchAdapter, ParallelEnv[str, Any, int]):  # typ
 
     @property
     def agents(self) -> list[str]:
-        """Those who live."""
+        """The living agents."""
         return list(self._rows)
 
     def step(
@@ -106,7 +106,7 @@ class HotloopParallelEnv(views.BatchAdapter, ParallelEnv[str, Any, int]):  # typ
         )
 
     def _gone(self, acted: Mapping[str, int]) -> set[str]:
-        """Of those who acted, whose life is over."""
+        """Return the agents that acted and died in it."""
         batch = self._batch
         if batch.terminals[0]:
             return set(acted)
@@ -124,7 +124,7 @@ class HotloopParallelEnv(views.BatchAdapter, ParallelEnv[str, Any, int]):  # typ
         return {f"{types[breeds[row]]}_{serials[row]}": row for row in rows}
 
     def _observations(self, told: Mapping[str, int], gone: Collection[str] = ()) -> dict[str, Any]:
-        """To each its own; to those who are gone while others may stand in their rows, nothing but zeros."""
+        """Return each agent's own; zeros for dead ones whose rows others may have taken."""
         now = views.each(self._seen, lambda rows: rows[0].copy())
         lost = gone if self._batch.spec.has_empty_rows else ()
         return {

@@ -184,7 +184,7 @@ class Form:
     name: str
     reader: Reader
     doing: ActionReader
-    agents: tuple[str, ...] = ()  # Names of those who act, of a parallel env
+    agents: tuple[str, ...] = ()  # Names of a parallel env's agents
     masked: bool = False  # Whether they say what is legal
 
     @property

@@ -352,7 +352,7 @@ class EnvsBatch(Batch):
 
     @property
     def counters(self) -> dict[str, int]:
-        """All of it is theirs: none of our paths is asked for or counted."""
+        """All of it is of user code: none of our paths is counted."""
         return dict(self.engine.counters()) | {"actions_converted": self._converted}
 
     def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[Any]]:
@@ -403,7 +403,7 @@ def open_trainable(target: Target) -> Batch:
     if order.reseed:
         raise InputError("reseed=true repeats episodes, which a training must not: leave it out")
     options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})
-    vector, workers = crew_asked({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
+    vector, workers = parse_crew({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
     number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same
     makers = [partial(make_env, target.name, order, number + env) for env in range(options.num_envs)]
     first = makers[0]()
@@ -452,8 +452,22 @@ def envs_spec(
     crew: Mapping[str, object],
 ) -> BatchSpec:
     """Return the spec of a batch of such envs, with its maker's arguments and what steps them."""
-    name = target.name
-    spec = batch_spec(name, world_of(name, form.layout), "", "foreign", NoParameters(), options, {})
+    name, layout = target.name, form.layout
+
+    def no_twin() -> Any:
+        raise InputError(f"{name} has no twin: leave out validate=")
+
+    world = World(
+        name=name,
+        summary="an environment of somebody else's",
+        parameters=NoParameters,
+        presets={"": {}},
+        phases=(),
+        plan=lambda parameters: {},
+        layout=lambda parameters: layout,
+        twin=no_twin,
+    )
+    spec = batch_spec(name, world, "", "foreign", NoParameters(), options, {})
     params = spec.described.params | {key: plain(value) for key, value in arguments.items()}
     described = replace(
         spec.described,
@@ -465,8 +479,8 @@ def envs_spec(
     return replace(spec, described=described, made_from=None, same_work=target)
 
 
-def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
-    """Who is to step the envs, and how many of them."""
+def parse_crew(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
+    """Return which of `VECTORS` is to step the envs, and with how many workers."""
     vector = str(keys.get("vector", SYNC))
     if vector not in VECTORS:
         raise InputError(f"vector={vector} does not fit: expected one of {', '.join(VECTORS)}")
@@ -502,24 +516,6 @@ def make_env(name: str, order: OpenRequest, number: int) -> Any:
         return one_of(name, order.arguments, number)
     maker, prefix = (gym, GYM) if name.startswith(GYM) else (pettingzoo, ZOO)
     return maker(name.removeprefix(prefix), replace(order, arguments=numbered(order.arguments, number)))
-
-
-def world_of(name: str, layout: Layout) -> World:
-    """What the trainer asks of a world, said of an env."""
-
-    def no_twin() -> Any:
-        raise InputError(f"{name} has no twin: leave out validate=")
-
-    return World(
-        name=name,
-        summary="an environment of somebody else's",
-        parameters=NoParameters,
-        presets={"": {}},
-        phases=(),
-        plan=lambda parameters: {},
-        layout=lambda parameters: layout,
-        twin=no_twin,
-    )
 
 
 EXPECTED = "runs play envs of Gymnasium, alone or in a vector, and parallel envs of PettingZoo"

@@ -1,6 +1,6 @@
 """PettingZoo's envs: all agents at once (parallel), or one after another (AEC); and games of two seats.
 
-A game may be an env of any kind: seats say whose turn it is, and who won the game that just ended.
+A game may be an env of any kind: seats tell which of the two is to move, and which one won the last game.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ class ParallelSubject(ZooSubject):
 
     @property
     def masks(self) -> None:
-        """None: agents may have different actions; a policy is told theirs by name."""
+        """None: agents may have different actions; a policy gets theirs by name."""
         return None
 
     def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
