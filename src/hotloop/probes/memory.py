@@ -41,15 +41,19 @@ Sites = Mapping[str, float]  # Bytes, or allocations, by the line that allocated
 
 def look(scene: Scene) -> Finding:
     """Play window after window, each under a tracker of its own."""
-    few = max(SHORTEST, scene.calls // PARTS)
+    import memray
+
+    few, path = max(SHORTEST, scene.calls // PARTS), scene.folder / FILE
     counted, allocated = count(scene, few)
     held: dict[int, list[Sites]] = {few: [], LONGER * few: []}
     for _ in range(PAIRS):
         for calls, sites in held.items():
-            sites.append(held_after(scene, calls))
+            tracked(path, scene.draw(calls))
+            with memray.FileReader(path) as reader:
+                sites.append(by_site(reader.get_leaked_allocation_records(merge_threads=True)))
     extra = (LONGER - 1) * few * scene.env_steps
     growth = grown(held[few], held[LONGER * few], extra)
-    peak_bytes, peak = at_peak(scene.folder / FILE)
+    peak_bytes, peak = at_peak(path)
     low, middle, high = whole(held[few], held[LONGER * few], extra)
     steps = few * scene.env_steps
     often = sorted(counted, key=lambda where: -counted[where])[:MOST_ROWS]
@@ -109,25 +113,14 @@ def count(scene: Scene, calls: int) -> tuple[Sites, Sites]:
     return counted, allocated
 
 
-def held_after(scene: Scene, calls: int) -> Sites:
-    """Bytes by site that were allocated in a window and are held when it ends."""
-    import memray
-
-    path = scene.folder / FILE
-    tracked(path, scene.draw(calls))
-    with memray.FileReader(path) as reader:
-        records = list(reader.get_leaked_allocation_records(merge_threads=True))
-    return by_site(records)
-
-
 def at_peak(path: Path) -> tuple[int, Sites]:
     """The most that was held at once in the last window, and by which lines."""
     import memray
 
     with memray.FileReader(path) as reader:
-        records = list(reader.get_high_watermark_allocation_records(merge_threads=True))
+        peak = by_site(reader.get_high_watermark_allocation_records(merge_threads=True))
         peak_bytes = int(reader.metadata.peak_memory)
-    return peak_bytes, by_site(records)
+    return peak_bytes, peak
 
 
 def of_program(path: Path, most: int) -> Finding:

@@ -184,15 +184,12 @@ def only_calls(
     each: stacks.Frame, lever: stacks.Frame | None, yours: Mapping[Stack, float], least: float
 ) -> bool:
     """Return whether a function does nothing of its own on the way to the lever, libraries counted."""
-    if each == lever or not any(is_above(each, lever, stack) for stack in yours):
-        return False
-    return sum(weight for stack, weight in yours.items() if stacks.identity(stack[-1]) == each) < least
-
-
-def is_above(each: stacks.Frame, lever: stacks.Frame | None, stack: Stack) -> bool:
-    """Return whether a function calls the lever in a stack, through others or by itself."""
-    frames = [stacks.identity(frame) for frame in stack]
-    return lever in frames and each in frames[: frames.index(lever)]
+    own, is_above = 0.0, False
+    for stack, weight in yours.items():
+        names = [stacks.identity(frame) for frame in stack]
+        own += weight if names[-1] == each else 0.0
+        is_above |= lever in names and each in names[: names.index(lever)]
+    return each != lever and is_above and own < least
 
 
 def row_of(each: stacks.FunctionTime, whole: int, samples: int, worked: float | None) -> tuple[object, ...]:
