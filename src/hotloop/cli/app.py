@@ -28,6 +28,7 @@ DASHES = "--"
 
 COMPLETION = "_HOTLOOP_COMPLETE"  # What a shell sets to have words completed
 
+# What a user asks for the lines with that make a shell do so.
 COMPLETION_FLAGS = ("--show-completion", "--install-completion")
 
 # The base of typer's usage errors, which comes from click or from typer's own copy of it.
@@ -61,17 +62,13 @@ def run(argv: Sequence[str]) -> int:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
     except SystemExit as ended:
-        if not is_completing(argv):
+        completes = any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
+        if not (completes or COMPLETION in os.environ):
             raise
         return ExitCode.USAGE if ended.code else ExitCode.FINE
     except typer.Abort as abort:  # what some versions make of Ctrl-C
         raise abort.__cause__ or abort from None
     return code or ExitCode.FINE
-
-
-def is_completing(argv: Sequence[str]) -> bool:
-    """Return whether a shell asks to complete words, or its user for the lines that make it do so."""
-    return COMPLETION in os.environ or any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
 
 
 def split_program(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from hotloop.cli import console
-from hotloop.cli.main import coded
+from hotloop.cli.main import exit_code_of
 from hotloop.cli.main import main as run_line
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, worst
@@ -271,7 +271,7 @@ def run_call() -> None:
     """Run the command that the one word of this process's command line names."""
     call = Call.from_json(sys.argv[1])
     sys.argv[:] = call.argv
-    run_child(lambda: coded(call.run))
+    run_child(lambda: exit_code_of(call.run))
 
 
 def run_child(run: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""The one door of the command line: whatever happens behind it becomes an exit code here.
+"""The entry of the command line: whatever happens behind it becomes an exit code here.
 
 1 to 4 can only be what a command returned on purpose, so that a usage error, a crash or a closed pipe
 never looks like a verdict.
@@ -24,7 +24,7 @@ from hotloop.core.progress import ENDINGS, not_in_children
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
 
-# What we call ourselves, whoever's fault it is that it raises.
+# Libraries that Hotloop calls itself: what they raise is not the fault of user code.
 LIBRARIES = {"click", "numpy", "rich", "typer"}
 
 
@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return run(sys.argv[1:] if argv is None else argv)
 
-    return coded(command)
+    return exit_code_of(command)
 
 
-def coded(command: Callable[[], int]) -> int:
-    """The exit code of a command, whatever it raises."""
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code, whatever it raises."""
     with dropping_streams(), hearing_endings():
         try:
             code = command()
@@ -60,6 +60,12 @@ def hearing_endings() -> Iterator[None]:
     heard = [each for each in ENDINGS if signal.getsignal(each) is signal.SIG_DFL]
     if not is_main or lifeline.line is not None:
         heard = []
+
+    def press_ctrl_c(_: int, frame: FrameType | None) -> None:
+        # Where Ctrl-C is ignored, as in the background, interrupt all the same.
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+
     for each in heard:
         signal.signal(each, not_in_children(press_ctrl_c))
     try:
@@ -67,12 +73,6 @@ def hearing_endings() -> Iterator[None]:
     finally:
         for each in heard:
             signal.signal(each, signal.SIG_DFL)
-
-
-def press_ctrl_c(_: int, frame: FrameType | None) -> None:
-    """Do what Ctrl-C would now; where that is ignored, as in the background, interrupt all the same."""
-    handler = signal.getsignal(signal.SIGINT)
-    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def explain(error: BaseException) -> int:
@@ -88,7 +88,7 @@ def explain(error: BaseException) -> int:
         code, what = ExitCode.USAGE, "a name is longer than the file system takes: give a shorter one"
     elif lifeline.line is not None and isinstance(error, OSError) and error.errno == errno.EBADF:
         code, what = ExitCode.USAGE, "the target closed a file that is ours: it may close what it opened"
-    elif is_theirs(error):
+    elif is_of_user(error):
         from hotloop.envs.callables import last_words
 
         code, what = ExitCode.USAGE, f"the target raised: {last_words(error)}{lifeline.at_step()}"
@@ -102,23 +102,24 @@ def explain(error: BaseException) -> int:
     return code
 
 
-def is_theirs(error: BaseException) -> bool:
-    """Whether somebody else's code is on the way to where it was raised, in the process that it has."""
+def is_of_user(error: BaseException) -> bool:
+    """Return whether user code is on the way to where it was raised, in the process that it has.
+
+    That is code in a file that is not of Hotloop, of Python, or of a library that Hotloop calls.
+    """
     if lifeline.line is None:
         return False
-    files = (Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
-    return any(file.is_absolute() and not is_ours(file) for file in files)
-
-
-def is_ours(file: Path) -> bool:
-    """Whether a file is of Hotloop, of Python, or of a library that Hotloop calls."""
-    installed = {"site-packages", "dist-packages"} & set(file.parts)
-    standard = STANDARD in file.parents and not installed
-    return HOME in file.parents or standard or bool(LIBRARIES & set(file.parts))
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename)
+        parts = set(file.parts)
+        is_standard = STANDARD in file.parents and not {"site-packages", "dist-packages"} & parts
+        if file.is_absolute() and not (HOME in file.parents or is_standard or LIBRARIES & parts):
+            return True
+    return False
 
 
 def keep_traceback(error: BaseException) -> str:
-    """Show the traceback where HOTLOOP_DEBUG=1 asks for it, else save it; says which."""
+    """Show the traceback where HOTLOOP_DEBUG=1 asks for it, otherwise save it; return which."""
     lines = "".join(traceback.format_exception(error))
     if os.environ.get("HOTLOOP_DEBUG") == "1":
         print(lines, file=sys.stderr)

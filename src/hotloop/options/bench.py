@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from hotloop.options.compare import BAND
 from hotloop.options.option import Rule, exclude, option
@@ -11,6 +11,7 @@ from hotloop.options.shared import (
     CellsOptions,
     Garbage,
     OutputOptions,
+    TargetOptions,
     baselines_option,
     build_option,
     garbage_option,
@@ -18,12 +19,10 @@ from hotloop.options.shared import (
     label_option,
     less_is_better_option,
     metric_option,
-    optional_target,
     policy_option,
     reports_option,
     save_baseline_option,
     seed_option,
-    words_option,
 )
 
 Numbers = tuple[int, int, int]  # Rounds, env-steps in each, env-steps of warm-up
@@ -51,8 +50,8 @@ ONE_TARGET = ("profile", "phases", "instructions", "baseline", "save_baseline", 
 PRESENT_CODE = ("rounds", "iterations", "warmup", "target_steps_per_sec", "enforce_target", *ONE_TARGET)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchOptions(CellsOptions):
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(TargetOptions, CellsOptions):
     """Measure how fast a target steps, and how much that varies.
 
     Actions are random and drawn before the clock starts. my.py:f,g,h measures functions, --mode the stages
@@ -60,7 +59,7 @@ class BenchOptions(CellsOptions):
     programs: bench --help --. Exit: 1 spread over 20%, 3 slower, 4 unsure.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop bench grid/toy",
         "hotloop bench grid/toy agents=100 num_envs=16 --rounds 30",
         "hotloop bench grid/toy impl=reference --quick",
@@ -75,8 +74,8 @@ class BenchOptions(CellsOptions):
         "hotloop bench -- python train.py --steps 1000",
         "hotloop bench prospector --mode env_only,rollout,trainer,trainer_eval train.update_epochs=1",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(
             given=("report",),
             excludes=("target",),
@@ -121,8 +120,6 @@ class BenchOptions(CellsOptions):
         ),
     )
 
-    target: str | None = optional_target()
-    words: list[str] | None = words_option()
     rounds: int | None = option(
         None, f"Measured rounds; 6 or more give an interval.  [default: {USUAL[0]}]", "N", min=1, **FITS
     )
@@ -192,7 +189,7 @@ class BenchOptions(CellsOptions):
         return QUICK_TREND_S if self.quick else THOROUGH_TREND_S if self.thorough else TREND_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchProgramOptions(OutputOptions):
     """Measure how long a whole program takes: hotloop bench [OPTIONS] -- CMD.
 
@@ -203,12 +200,12 @@ class BenchProgramOptions(OutputOptions):
     has the callback of hotloop.loops.sb3. The exit codes are those of bench.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop bench -- python train.py --steps 1000",
         "hotloop bench --rounds 20 --metric 'sps=SPS: (\\d+)' -- python train.py",
         "hotloop bench --rounds 1 --metric 'sps=SPS: (\\d+)' -- python train.py",
     )
-    rules: ClassVar = (
+    rules = (
         METRIC_RULE,
         Rule(
             given=("metric", "baseline", "save_baseline"),

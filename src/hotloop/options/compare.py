@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import Rule, argument, exclude, option
 from hotloop.options.shared import (
@@ -32,7 +31,7 @@ MOST_S = 1_000_000  # Of a run: what takes longer was not meant
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompareOptions(OutputOptions):
     """Compare two or more: which is faster, and do they do the same?
 
@@ -41,7 +40,7 @@ class CompareOptions(OutputOptions):
     that agrees. For programs see compare --help --. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
 
-    examples: ClassVar = (
+    examples = (
         'hotloop compare "grid/toy encoder=original" grid/toy',
         'hotloop compare "grid/arena threads=1" "grid/arena threads=2" "grid/arena threads=4" --thorough',
         "hotloop compare grid/toy env.py:faster_toy --profile",
@@ -50,8 +49,8 @@ class CompareOptions(OutputOptions):
         'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
         'hotloop compare -- "python train.py" "python train.py --fast"',
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(
             given=("a_python", "b_python"),
             excludes=("a_ref", "b_ref", "build", "b"),
@@ -151,7 +150,7 @@ class CompareOptions(OutputOptions):
         return round(1e9 * (usual if self.budget is None else self.budget))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompareProgramOptions(MetricOptions):
     """Compare whole programs: hotloop compare [OPTIONS] -- "CMD A" "CMD B" ...
 
@@ -161,11 +160,11 @@ class CompareProgramOptions(MetricOptions):
     compares what the programs themselves print. Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
 
-    examples: ClassVar = (
+    examples = (
         'hotloop compare -- "python train.py" "python train.py --fast"',
         'hotloop compare --metric \'sps=SPS: (\\d+)\' -- "python a.py" "python b.py" "python c.py"',
     )
-    rules: ClassVar = (METRIC_RULE, exclude("rounds", "budget"))
+    rules = (METRIC_RULE, exclude("rounds", "budget"))
 
     rounds: int | None = option(
         None, "Rounds, each of which runs every side.  [default: by --budget]", "N", min=6

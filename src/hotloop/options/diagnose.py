@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import Rule, argument, option
 from hotloop.options.shared import JsonOptions, functions_option, trust_option
@@ -19,7 +18,7 @@ causal_option = partial(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DiagnoseOptions(JsonOptions):
     """Say what to change first, and how much that would gain overall.
 
@@ -34,15 +33,15 @@ class DiagnoseOptions(JsonOptions):
     --help --.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop diagnose",
         "hotloop diagnose .design/profile-20250102-0304.json",
         "hotloop diagnose --since .design/profile-20250102-0304.json",
         "hotloop diagnose --causal -- python train.py",
         "hotloop diagnose artifacts/throughput/mine.json --since artifacts/throughput/before.json --json",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(
             given=("time", "trust", "turns"),
             needs=("causal",),
@@ -69,7 +68,7 @@ class DiagnoseOptions(JsonOptions):
     quick: bool = option(False, "Measure nothing: no alternatives to a phase, no copying of memory.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DiagnoseProgramOptions(JsonOptions):
     """Measure what speeding up each part of a loop is worth: hotloop diagnose --causal -- CMD.
 
@@ -80,7 +79,7 @@ class DiagnoseProgramOptions(JsonOptions):
     .design/diagnosis-<YYYYMMDD-HHMM>.md and .json (UTC).
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop diagnose --causal -- python own_loop.py",
         "hotloop diagnose --causal -- hotloop train prospector run=delayed total_timesteps=1000000",
     )

@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import Rule, argument, option
-from hotloop.options.shared import JsonOptions, words_option
+from hotloop.options.shared import JsonOptions, TargetOptions
 
 MOST_S = 3_600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions(JsonOptions):
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(TargetOptions, JsonOptions):
     """Check the speed budgets of hotloop.toml; for CI.
 
     A budget is [budget.NAME] with a target, a metric and either limit, or max_change with against (a branch,
@@ -21,15 +20,15 @@ class GateOptions(JsonOptions):
     expired, 4 cannot tell, for example without a baseline.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop gate --init my_env.py:make",
         "hotloop gate",
         "hotloop gate --list",
         "hotloop gate --only speed --bisect",
         "hotloop gate --self-test",
     )
-    guarded: ClassVar = True
-    rules: ClassVar = (
+    guarded = True
+    rules = (
         Rule(
             given=("init",),
             needs=("target", "self_test"),
@@ -43,7 +42,6 @@ class GateOptions(JsonOptions):
     )
 
     target: str | None = argument("With --init: what to measure first.", "TARGET", None)
-    words: list[str] | None = words_option()
     only: list[str] | None = option(None, "Only this budget; may be repeated.", "NAME")
     only_list: bool = option(False, "Show the budgets and measure nothing.", flags=("--list",))
     bisect: bool = option(False, "Find the commit that first missed a budget.")

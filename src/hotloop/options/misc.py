@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
 
 from hotloop.options.option import Options, Rule, argument, option
 from hotloop.options.shared import JsonOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DoctorOptions(JsonOptions):
     """Check this machine: is it fit to measure, and what is missing?
 
@@ -16,17 +15,17 @@ class DoctorOptions(JsonOptions):
     mean little: the machine is called unfit, and the exit code is 4, cannot tell.
     """
 
-    examples: ClassVar = ("hotloop doctor", "hotloop doctor --json")
+    examples = ("hotloop doctor", "hotloop doctor --json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GuideOptions(JsonOptions):
     """Print a page for coding agents: faster, without fooling oneself."""
 
-    examples: ClassVar = ("hotloop guide", "hotloop guide --json")
+    examples = ("hotloop guide", "hotloop guide --json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class McpOptions(Options):
     """Offer the commands to a coding agent (Model Context Protocol).
 
@@ -36,7 +35,7 @@ class McpOptions(Options):
     is written. Needs the package mcp: pip install 'hotloop[mcp]'.
     """
 
-    examples: ClassVar = ("hotloop mcp", "hotloop mcp --json")
+    examples = ("hotloop mcp", "hotloop mcp --json")
 
     json: bool = option(False, "Print the tools and their schemas instead of serving.")
 
@@ -47,7 +46,7 @@ class Kind(StrEnum):
     WORLD = "world"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NewOptions(JsonOptions):
     """Create the folder of a small but complete world.
 
@@ -56,13 +55,13 @@ class NewOptions(JsonOptions):
     include it.
     """
 
-    examples: ClassVar = ("hotloop new world orchard", "./hotloop bench orchard")
+    examples = ("hotloop new world orchard", "./hotloop bench orchard")
 
     kind: Kind = argument("What to make.", "world")
     name: str = argument("Lower-case letters, digits and _.", "NAME")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TopOptions(JsonOptions):
     """Show live what a running Python process does.
 
@@ -71,12 +70,12 @@ class TopOptions(JsonOptions):
     sees instead; --json prints one second of it.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop top 12345",
         "hotloop top --pid 12345",
         "hotloop top --pid 12345 --json",
     )
-    rules: ClassVar = (
+    rules = (
         Rule(
             given=(),
             needs=("process", "pid"),
@@ -88,13 +87,13 @@ class TopOptions(JsonOptions):
     pid: int | None = option(None, "The same, as a flag.", "PID", min=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorldsOptions(JsonOptions):
     """List what there is to measure: worlds, presets, parameters.
 
     A workload parameter changes results. A variant must not: variants are what you compare.
     """
 
-    examples: ClassVar = ("hotloop worlds", "hotloop worlds grid")
+    examples = ("hotloop worlds", "hotloop worlds grid")
 
     name: str | None = argument("Show one world in detail.", "WORLD", None)

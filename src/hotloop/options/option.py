@@ -89,7 +89,7 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Options:
     """What the options of all commands have in common; the docstring of each is the help of its command."""
 

@@ -3,20 +3,18 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.core.registry import probe_names
 from hotloop.options.option import Rule, needs, option
 from hotloop.options.shared import (
     Garbage,
     JsonOptions,
+    TargetOptions,
     functions_option,
     garbage_option,
-    optional_target,
     policy_option,
     reports_option,
     trust_option,
-    words_option,
 )
 
 SECONDS = 5  # That a running process is looked at
@@ -24,8 +22,8 @@ SECONDS = 5  # That a running process is looked at
 commit_option = partial(option, False, "Commit the page and the record with git.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOptions(JsonOptions):
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions(TargetOptions, JsonOptions):
     """Show where the time of a step goes.
 
     Two copies of the target take turns playing the same actions, random ones or a policy's: one is timed, the
@@ -38,7 +36,7 @@ class ProfileOptions(JsonOptions):
     files of the probes; compares with the previous profile. For programs see profile --help --.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop profile grid/toy",
         "hotloop profile grid/toy agents=100 encoder=original",
         "hotloop profile grid/toy --steps 1000000 --json",
@@ -56,8 +54,8 @@ class ProfileOptions(JsonOptions):
         "hotloop profile my_game.py:make hero=my_model.py:Model villain=random num_games=200",
         "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(
             given=("steps", "probe", "time", "record", "pid", "commit", "trace"),
             excludes=("replay_slow",),
@@ -66,8 +64,6 @@ class ProfileOptions(JsonOptions):
         needs("trust", "replay_slow"),
     )
 
-    target: str | None = optional_target()
-    words: list[str] | None = words_option()
     steps: int | None = option(
         None,
         "Env-steps with the timing on, and as many without.  [default: 200000; fewer if slow]",
@@ -101,7 +97,7 @@ class ProfileOptions(JsonOptions):
     slow: bool = option(False, "Also print the percentiles and the slowest steps; the page always has them.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ProfileProgramOptions(JsonOptions):
     """Show where the time of a whole program goes: hotloop profile [OPTIONS] -- CMD.
 
@@ -111,7 +107,7 @@ class ProfileProgramOptions(JsonOptions):
     .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), a web page and the files of the probes.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop profile -- python train.py --steps 1000",
         "hotloop profile --probe line,memory -- python train.py",
         "hotloop profile --probe all -- python -m mypackage.train",

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import Rule, argument, option
 from hotloop.options.shared import JsonOptions
@@ -14,7 +13,7 @@ FORMATS = ("html", "markdown", "json", *EXPORTS)
 BOTH = "--accept and --why belong together: which run, and the reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReportOptions(JsonOptions):
     """Put every record on one page that opens offline.
 
@@ -23,7 +22,7 @@ class ReportOptions(JsonOptions):
     trainings as they are written.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop report",
         "hotloop report artifacts/throughput -o report.html",
         "hotloop report --serve",
@@ -32,7 +31,7 @@ class ReportOptions(JsonOptions):
         "hotloop report --read bench.json",
         "hotloop report --accept 20260701-120000-1a2b3c4d-grid-toy --why 'two more channels'",
     )
-    rules: ClassVar = (
+    rules = (
         Rule(given=("accept",), needs=("why",), says=BOTH),
         Rule(given=("why",), needs=("accept",), says=BOTH),
     )

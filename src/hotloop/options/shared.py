@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from hotloop.options.option import Options, Rule, argument, option
 
@@ -19,20 +19,11 @@ TARGETS = (
     "path.py:callable or module:callable."
 )
 
-required_target = partial(
+target_argument = partial(
     argument,
     TARGETS,
     "TARGET",
     tool="A preset (grid/toy), a registered id (gym:CartPole-v1), or path.py:callable.",
-)
-
-optional_target = partial(required_target, default=None)
-
-words_option = partial(
-    argument,
-    "Parameters; `hotloop worlds WORLD` lists them. Of your env: arguments, seed, num_envs, vector.",
-    "KEY=VALUE",
-    None,
 )
 
 policy_option = partial(
@@ -120,21 +111,40 @@ METRIC_RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(Options):
+    """The words of commands on a target."""
+
+    target: str | None = target_argument(default=None)
+    words: list[str] | None = argument(
+        "Parameters; `hotloop worlds WORLD` lists them. Of your env: arguments, seed, num_envs, vector.",
+        "KEY=VALUE",
+        None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredTargetOptions(TargetOptions):
+    """The words of commands that do nothing without a target."""
+
+    target: str = target_argument()
+
+
+@dataclass(frozen=True, kw_only=True)
 class JsonOptions(Options):
     """The flag of every command that prints what it found."""
 
     json: bool = option(False, "Print JSON, and nothing else, to stdout.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputOptions(JsonOptions):
     """The flags of commands that keep a record."""
 
     output: Path = option(RECORDS, "Where the record goes: a file if it ends in .json, else a folder.", "F")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CellsOptions(OutputOptions):
     """The flags of commands whose work can be done in cells."""
 
@@ -142,17 +152,15 @@ class CellsOptions(OutputOptions):
     resume: bool = resume_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricOptions(OutputOptions):
     """The flags of commands on programs, which are judged by what they print, or as whole runs."""
-
-    rules: ClassVar[tuple[Rule, ...]] = (METRIC_RULE,)
 
     metric: str | None = metric_option()
     less_is_better: bool = less_is_better_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ProcessOptions(Options):
     """How user code is kept in a process of its own; every isolated command has these."""
 

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import Rule, argument, option
 from hotloop.options.shared import (
     CellsOptions,
+    TargetOptions,
     seed_option,
     trust_option,
-    words_option,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimOptions(CellsOptions):
+@dataclass(frozen=True, kw_only=True)
+class SimOptions(TargetOptions, CellsOptions):
     """Play whole episodes and sum up what happened.
 
     Its own keys: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode off; a
@@ -24,7 +23,7 @@ class SimOptions(CellsOptions):
     record is saved and never overwrites another.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop sim grid/guard player=teacher",
         "hotloop sim grid/toy episodes=8 steps=500 --json",
         "hotloop sim grid/guard player=teacher episodes=1 --show --fps 20",
@@ -43,8 +42,8 @@ class SimOptions(CellsOptions):
         "hotloop sim prospector player=greedy episodes=100000 --on ray",
         "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(given=("frames",), needs=("replay",), says="--frames draws a tape: give --replay TAPE, too"),
         Rule(
             given=("replay",),
@@ -73,7 +72,6 @@ class SimOptions(CellsOptions):
         "TARGET",
         None,
     )
-    words: list[str] | None = words_option()
     seed: int | None = seed_option()
     show: bool = option(False, "Draw or describe one env as it plays.")
     fps: float = option(10.0, "Frames a second.", "F", min=0.1, max=50)

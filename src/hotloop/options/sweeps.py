@@ -2,28 +2,26 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 from hotloop.options.option import Options, exclude, option
 from hotloop.options.shared import (
     METRIC_RULE,
     MetricOptions,
     OutputOptions,
+    RequiredTargetOptions,
     functions_option,
     less_is_better_option,
     metric_option,
     on_option,
     policy_option,
     reports_option,
-    required_target,
     resume_option,
-    words_option,
 )
 
 ENV_STEPS = 4_096  # Of each of a cell's rounds, at most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LongOptions(OutputOptions):
     """The flags of searches and scalings."""
 
@@ -31,18 +29,16 @@ class LongOptions(OutputOptions):
     yes: bool = option(False, "Begin a sweep that takes long without being asked.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions(LongOptions):
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(RequiredTargetOptions, LongOptions):
     """The flags of searches and scalings of targets."""
 
-    target: str = required_target()
-    words: list[str] | None = words_option()
     phases: str | None = reports_option()
     time: list[str] | None = functions_option()
     on: str | None = on_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScaleOptions(SweepOptions):
     """Measure how the cost of a target grows with its size.
 
@@ -55,7 +51,7 @@ class ScaleOptions(SweepOptions):
     are saved with the record. Ctrl-C keeps what is done; --resume continues.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop scale grid/toy agents=10,50,100,500,1000",
         "hotloop scale grid/toy threads=1,2,4 num_envs=256",
         "hotloop scale farm/steady index=grid,quadtree agents=50,100,200,400,800",
@@ -66,7 +62,7 @@ class ScaleOptions(SweepOptions):
         "hotloop scale farm/default --grid steps --resume",
         "hotloop scale grid/toy agents=10,50,100,500 --on ray",
     )
-    isolated: ClassVar = True
+    isolated = True
 
     grid: str | None = option(
         None,
@@ -192,7 +188,7 @@ class SearchOptions(Options):
         return round(1e9 * (usual if self.confirm is None else self.confirm))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneOptions(SweepOptions, SearchOptions):
     """Find the fastest of all combinations of settings.
 
@@ -204,7 +200,7 @@ class TuneOptions(SweepOptions, SearchOptions):
     rollout_steps, n_steps, batch_size, n_epochs, num_minibatches are known. Exit: 3 learns less, 4 unsure.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop tune grid/toy num_envs=64,256,1024 threads=1,2",
         "hotloop tune prospector num_envs=64,256 threads=1,2 train.num_steps=64,128 num_minibatches=2,4",
         "hotloop tune grid/guard num_envs=64,128 train.num_steps=32,64 --learn-steps 100000 --minutes 15",
@@ -213,7 +209,7 @@ class TuneOptions(SweepOptions, SearchOptions):
         "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
         "hotloop tune --metric 'sps=SPS: ([\\d.]+)' -- python train.py --num-envs '{8,32}'",
     )
-    isolated: ClassVar = True
+    isolated = True
 
     rounds: int = option(
         FIRST_ROUNDS, "Rounds of the first stage; each later one has twice as many.", "N", min=1
@@ -228,7 +224,7 @@ class TuneOptions(SweepOptions, SearchOptions):
     write_floor: str | None = write_floor_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneProgramOptions(LongOptions, SearchOptions):
     """Find the fastest settings of a program: hotloop tune [OPTIONS] -- CMD.
 
@@ -239,7 +235,7 @@ class TuneProgramOptions(LongOptions, SearchOptions):
     hotloop gate. Exit: 3 the winner learns less, 4 cannot tell.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop tune -- python train.py --num-envs '{8,32}'",
         "hotloop tune --metric 'sps=SPS: ([\\d.]+)' --write-floor sps -- python train.py --num-envs '{8,32}'",
         (
@@ -247,7 +243,7 @@ class TuneProgramOptions(LongOptions, SearchOptions):
             "--seed '{seed}'"
         ),
     )
-    rules: ClassVar = (METRIC_RULE,)
+    rules = (METRIC_RULE,)
 
     metric: str | None = metric_option()
     less_is_better: bool = less_is_better_option()
@@ -289,8 +285,8 @@ length_option = partial(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoakOptions(OutputOptions):
+@dataclass(frozen=True, kw_only=True)
+class SoakOptions(RequiredTargetOptions, OutputOptions):
     """Find out whether a target slows down or leaks over time.
 
     One instance is stepped throughout. At regular moments memory, the native heap, GPU memory, open files and
@@ -300,7 +296,7 @@ class SoakOptions(OutputOptions):
     --, any program. Exit: 3 something grows, 4 the run was too short to tell.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop soak grid/arena --minutes 10",
         "hotloop soak gym:CartPole-v1 --minutes 5",
         "hotloop soak my_env.py:make n=100 --steps 1000000",
@@ -308,11 +304,9 @@ class SoakOptions(OutputOptions):
         "hotloop soak --minutes 10 -- python train.py",
         "hotloop soak grid/arena --minutes 60 --on ray://head:10001",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (exclude("minutes", "steps"),)
+    isolated = True
+    rules = (exclude("minutes", "steps"),)
 
-    target: str = required_target()
-    words: list[str] | None = words_option()
     minutes: float | None = length_option()
     steps: int | None = option(None, "Env-steps instead of minutes.", "N", min=1, max=10**15)
     policy: str = policy_option()
@@ -325,7 +319,7 @@ class SoakOptions(OutputOptions):
         return None if self.steps is not None else 60 * (MINUTES if self.minutes is None else self.minutes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SoakProgramOptions(MetricOptions):
     """Find out whether a whole program slows down or leaks: hotloop soak [OPTIONS] -- CMD.
 
@@ -334,10 +328,11 @@ class SoakProgramOptions(MetricOptions):
     its own speed. There is no second instance to compare with: a slow machine looks like a slow program.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop soak --minutes 10 -- python train.py",
         "hotloop soak --minutes 5 --metric 'sps=SPS: (\\d+)' -- python train.py",
     )
+    rules = (METRIC_RULE,)
 
     minutes: float | None = length_option()
 

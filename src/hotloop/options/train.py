@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.options.option import argument, option
-from hotloop.options.shared import OutputOptions, trust_option
+from hotloop.options.shared import OutputOptions, TargetOptions, trust_option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainOptions(OutputOptions):
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(TargetOptions, OutputOptions):
     """Train a policy with PPO or DQN, and show where the time went.
 
     With supervised_steps it first imitates a scripted player. All files of a run are in train_dir/<run>/:
@@ -24,7 +23,7 @@ class TrainOptions(OutputOptions):
     torchrun, or (--on) as Ray tasks on the machines of a cluster, each with its share of envs.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop train prospector run=first total_timesteps=1000000",
         "hotloop train grid/guard supervised_steps=200000 fade_steps=100000 train.eval.every=10",
         "hotloop train prospector run=first --resume total_timesteps=2000000",
@@ -38,8 +37,8 @@ class TrainOptions(OutputOptions):
         "torchrun --nproc-per-node 2 --no-python hotloop train prospector run=both",
         "hotloop train prospector --keys",
     )
-    isolated: ClassVar = True
-    stop_s: ClassVar = 600.0  # An update may take as long until it is over and its checkpoint written
+    isolated = True
+    stop_s = 600.0  # An update may take as long until it is over and its checkpoint written
 
     target: str | None = argument("A preset such as prospector, gym:ID or my_env.py:make.", "TARGET", None)
     words: list[str] | None = argument(

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from hotloop.core.errors import InputError
 from hotloop.options.compare import BUDGET_S, MOST_S
 from hotloop.options.option import Options, Rule, argument, needs, option
 from hotloop.options.shared import (
     CellsOptions,
+    TargetOptions,
     ignore_option,
-    optional_target,
     trust_option,
 )
 
@@ -20,8 +19,8 @@ AMOUNT = SMOKE  # About a minute
 TRANSFER_STEPS = 30_000  # Env-steps of each side's policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateOptions(CellsOptions):
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions(TargetOptions, CellsOptions):
     """Check that a fast version does the same as the slow one.
 
     TARGET is the candidate; it is compared with its reference. Both play the same actions, random, scripted
@@ -33,7 +32,7 @@ class ValidateOptions(CellsOptions):
     unseen.
     """
 
-    examples: ClassVar = (
+    examples = (
         "hotloop validate grid/toy",
         "hotloop validate grid soak --against original",
         "hotloop validate prospector/short 20000",
@@ -45,8 +44,8 @@ class ValidateOptions(CellsOptions):
         "hotloop validate grid --against original --adoption",
         "hotloop validate grid/toy 2000 --seeds 40 --on ray",
     )
-    isolated: ClassVar = True
-    rules: ClassVar = (
+    isolated = True
+    rules = (
         Rule(
             given=("replay",),
             excludes=("target",),
@@ -71,7 +70,6 @@ class ValidateOptions(CellsOptions):
         ),
     )
 
-    target: str | None = optional_target()
     words: list[str] | None = argument(
         f"A minute, at least 100,000 comparisons, or N env-steps  [default: {AMOUNT}]; then parameters.",
         "[smoke|soak|N] KEY=VALUE",
