@@ -276,7 +276,7 @@ def check_told(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, and a record of the rounds there were."""
     pytest.importorskip("mcp")
     from hotloop.core.errors import InputError
-    from hotloop.mcp import run as running
+    from hotloop.mcp import server as running
     from hotloop.mcp.server import Server
 
     monkeypatch.setattr(running, "STEP_S", 3.0)

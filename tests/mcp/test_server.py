@@ -20,8 +20,7 @@ from hotloop.core.files import save
 from hotloop.core.record.comparison import Contrast, Group, Statistical
 from hotloop.mcp import guide
 from hotloop.mcp import server as serving
-from hotloop.mcp.run import Done
-from hotloop.mcp.server import Server
+from hotloop.mcp.server import CommandResult, Server
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -194,13 +193,13 @@ def test_a_call_that_is_cancelled_ends_its_process(here: Path) -> None:
     talk(here, saying)
 
 
-def answered(record: Any, *lines: str) -> Callable[..., Awaitable[Done]]:
+def answered(record: Any, *lines: str) -> Callable[..., Awaitable[CommandResult]]:
     """A command that says this record, moving on its way there."""
 
-    async def run(words: list[str], moved: Callable[..., Awaitable[None]], *_: object) -> Done:
+    async def run(words: list[str], moved: Callable[..., Awaitable[None]], *_: object) -> CommandResult:
         for share in (0.25, 0.5):
             await moved(share, 1.0, words[1])
-        return Done(code=record.exit_code, out=record.to_json(), err="\n".join(lines))
+        return CommandResult(code=record.exit_code, out=record.to_json(), err="\n".join(lines))
 
     return run
 
@@ -264,9 +263,9 @@ def test_the_words_of_a_command_are_those_that_were_asked_for(
 ) -> None:
     heard: list[list[str]] = []
 
-    async def run(words: list[str], *_: object) -> Done:
+    async def run(words: list[str], *_: object) -> CommandResult:
         heard.append(words)
-        return Done(code=64, out="", err="hotloop: not today\n")
+        return CommandResult(code=64, out="", err="hotloop: not today\n")
 
     monkeypatch.setattr(serving, "run", run)
     said = call(here, "compare", a="grid/toy", b="walk.py:Slow", b_keys={"log": "my run.db"}, seconds=2)

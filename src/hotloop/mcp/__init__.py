@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def guide() -> str:
-    """Return one page: how to make a simulation faster with Hotloop, and how not to fool oneself."""
+    """How to make a simulation faster with Hotloop, and how not to fool oneself."""
     return Path(__file__).with_name("guide.md").read_text(encoding="utf-8")

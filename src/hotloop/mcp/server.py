@@ -1,15 +1,21 @@
-"""The server: commands as tools with typed arguments, one measurement at a time, in one folder."""
+"""The server: commands as tools with typed arguments, one measurement at a time, in one folder.
+
+Each runs in a process of its own, heard as it goes, and interrupted as by Ctrl-C.
+"""
 
 import functools
 import json
 import os
+import re
 import shlex
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
+from anyio import to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
@@ -17,15 +23,15 @@ from mcp.types import Tool as McpTool
 from pydantic import Field, ValidationError
 
 from hotloop.core.errors import ExitCode, HotloopError, InputError
-from hotloop.core.files import confined, save
+from hotloop.core.files import VARIABLE, confined, save
 from hotloop.core.machine import version
+from hotloop.core.process.supervisor import STEP_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import SIGNALS
 from hotloop.core.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers, guide
 from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys
-from hotloop.mcp.run import LOOK_S, Done, run
 from hotloop.options.bench import BenchOptions
 from hotloop.options.compare import CompareOptions
 from hotloop.options.diagnose import DiagnoseOptions
@@ -57,13 +63,24 @@ VERDICTS = (
 
 RECORDS = ("artifacts/throughput", ".design")
 
+# The command line, saying what it says over its lifeline.
+PROGRAM = ("-P", "-c", "from hotloop.cli.isolated import main; main()")
+
+# A command's time to save its record once it is interrupted: clients kill a server soon after SIGTERM.
+STOP_S = 1.5
+
+LOOK_S = 0.1  # Between two looks at how far a command is
+
+# Told how far a command is, of how much, and what it is at.
+Moved = Callable[[float, float, str], Awaitable[None]]
+
 Tool = Callable[..., Awaitable[Any]]
 
 Caller = Context[Any, Any]
 
 Name = Annotated[str, Field(description=tool_help(BenchOptions, "target"))]
 
-Asked = Annotated[
+KeyValues = Annotated[
     dict[str, str | int | float | bool] | None,
     Field(description='What the target is made with, such as {"num_envs": 64}.'),
 ]
@@ -106,7 +123,108 @@ Part = Annotated[str | None, Field(description="Only of targets whose name conta
 World = Annotated[str | None, Field(description="One world, such as grid, with its parameters.")]
 
 
-class Strict(MCPServer[Any]):
+@dataclass(slots=True)
+class OutputBuffer:
+    """What a command says; its own thread writes here, and whoever waits for it reads."""
+
+    out: str = ""
+    err: str = ""
+    stage: int = 0  # Stretches of work that are done, each with a label of its own
+    label: str = ""
+    share: float = 0.0
+    over: bool = False
+
+    def said(self, stream: str, text: str) -> None:
+        if stream == "out":
+            self.out += text
+        else:
+            self.err += text
+
+    def printed(self, text: str) -> None:
+        """User code prints for no reader here."""
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        if label != self.label:
+            self.stage += bool(self.label)
+            self.label, self.share = label, 0.0
+        self.share = max(self.share, done / total if total else 0.0)
+
+    @property
+    def far(self) -> tuple[float, float, str]:
+        """Never less than before, as the protocol wants it."""
+        return self.stage + min(self.share, 1.0), self.stage + 1.0, self.label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What became of a command."""
+
+    code: int
+    out: str
+    err: str
+    why: str | None = None  # What ended it where it did not end by itself
+    rest: Path | None = None  # The file of what a command had measured when its process was ended
+    saved: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def last_words(self) -> str:
+        """The line that says what was wrong."""
+        lines = [line for line in self.err.splitlines() if line.strip()]
+        return self.why or (lines[-1].removeprefix("hotloop: ") if lines else "it said nothing")
+
+
+# Saves the record, as JSON, of a process that was ended; it is given the exit code and the reason.
+Keep = Callable[[str, ExitCode, str | None], Path]
+
+
+async def run(words: Sequence[str], moved: Moved, root: Path, keep: Keep) -> CommandResult:
+    """Run a command line confined to a folder; a cancellation interrupts it and keeps what it measured."""
+    output, limits = OutputBuffer(), StandstillLimits(step_s=STEP_S, stop_s=STOP_S)
+    environment = {VARIABLE: str(root)}
+    supervisor = Supervisor(" ".join(words[:2]), [*PROGRAM, *words], limits, output, environment)
+
+    def watched() -> CommandResult:
+        try:
+            ended = supervisor.run()
+        finally:
+            output.over = True
+        return result_of(output, ended, keep)  # in this thread, which a cancellation waits for
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, output, supervisor, moved)
+        told = await to_thread.run_sync(watched)
+        tasks.cancel_scope.cancel()
+    return told
+
+
+async def follow(output: OutputBuffer, supervisor: Supervisor, moved: Moved) -> None:
+    """Pass on how far it is; where this is cancelled before the command is over, interrupt that."""
+    last: tuple[float, float, str] | None = None
+    try:
+        while not output.over:
+            if output.label and output.far != last:
+                last = output.far
+                await moved(*last)
+            await anyio.sleep(LOOK_S)
+    finally:
+        if not output.over:
+            supervisor.interrupt()
+
+
+def result_of(output: OutputBuffer, ended: ExitReport, keep: Keep) -> CommandResult:
+    """Return what became of a command, and save the record that it could not save itself."""
+    code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode.USAGE
+    return CommandResult(
+        code=code if ended.code is None else ended.code,
+        out=output.out,
+        err=output.err,
+        why=ended.why if ended.code is None else None,
+        rest=None if ended.record is None else keep(ended.record, code, ended.why),
+        saved=tuple(re.findall(r"^saved (\S+)$", output.err, re.MULTILINE)),
+    )
+
+
+class StrictServer(MCPServer[Any]):
     """A server that takes no argument it does not know: without it, something else would be measured."""
 
     async def list_tools(self) -> list[McpTool]:
@@ -128,14 +246,10 @@ class Strict(MCPServer[Any]):
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(f"{name} cannot be called so: {misfits(error.__cause__)}") from None
+                firsts = {each["loc"][0]: each["msg"] for each in reversed(error.__cause__.errors())}
+                said = (f"{argument}: {msg[0].lower()}{msg[1:]}" for argument, msg in sorted(firsts.items()))
+                raise ToolError(f"{name} cannot be called so: {'; '.join(said)}") from None
             raise
-
-
-def misfits(error: ValidationError) -> str:
-    """What is wrong with the arguments, in one line: of each the first complaint."""
-    firsts = {each["loc"][0]: each["msg"] for each in reversed(error.errors())}
-    return "; ".join(f"{name}: {said[0].lower()}{said[1:]}" for name, said in sorted(firsts.items()))
 
 
 class Server:
@@ -144,15 +258,14 @@ class Server:
     def __init__(self, root: Path) -> None:
         self.folder = Folder(root.resolve())
         self._turn = anyio.Lock()
-        self._running = 0
-        """Commands that have not ended."""
-        self.mcp = Strict(
+        self._running = 0  # Commands that have not ended
+        self.mcp = StrictServer(
             "hotloop", instructions=INSTRUCTIONS, version=version(), log_level="WARNING", subscriptions=False
         )
         reading: tuple[Tool, ...] = (self.worlds, self.diagnose, self.report, self.guide)
         measuring: tuple[Tool, ...] = (self.bench, self.profile, self.compare, self.validate)
         for tool in (*reading, *measuring):
-            self.mcp.add_tool(told(tool), annotations=READS if tool in reading else MEASURES)
+            self.mcp.add_tool(with_refusals(tool), annotations=READS if tool in reading else MEASURES)
         self.mcp.resource("hotloop://guide", mime_type="text/markdown")(guide)
 
     async def guide(self) -> str:
@@ -172,7 +285,7 @@ class Server:
         self,
         context: Caller,
         target: Name,
-        keys: Asked = None,
+        keys: KeyValues = None,
         policy: Player = "random",
         effort: Effort = "usual",
     ) -> answers.BenchAnswer:
@@ -190,7 +303,7 @@ class Server:
         self,
         context: Caller,
         target: Name,
-        keys: Asked = None,
+        keys: KeyValues = None,
         policy: Player = "random",
         steps: EnvSteps = None,
         functions: Functions = None,
@@ -210,8 +323,8 @@ class Server:
         context: Caller,
         a: Name,
         b: Name,
-        a_keys: Asked = None,
-        b_keys: Asked = None,
+        a_keys: KeyValues = None,
+        b_keys: KeyValues = None,
         seconds: Seconds = None,
         phases: Phases = False,
     ) -> answers.CompareAnswer:
@@ -225,8 +338,8 @@ class Server:
         context: Caller,
         candidate: Name,
         against: Against = "reference",
-        keys: Asked = None,
-        against_keys: Asked = None,
+        keys: KeyValues = None,
+        against_keys: KeyValues = None,
         amount: Amount = "smoke",
         mode: Mode = "bytes",
         statistical: Statistical = False,
@@ -298,7 +411,7 @@ class Server:
         kept = (each for each in files if (self.folder.root / each).is_file())
         return Record.from_json(done.out), next(kept, None)
 
-    async def _run(self, context: Caller, words: Sequence[str]) -> Done:
+    async def _run(self, context: Caller, words: Sequence[str]) -> CommandResult:
         """What a command said; what it refused is raised with its own line."""
         asked = [*words, "--json"]
         self._running += 1
@@ -339,8 +452,8 @@ class Server:
         os._exit(ExitCode.INTERRUPTED)  # a thread still waits for the client's next line
 
 
-def told(tool: Tool) -> Tool:
-    """A tool whose refusals the agent reads: one line that says what was wrong and what to do."""
+def with_refusals(tool: Tool) -> Tool:
+    """Return a tool whose refusals the agent reads: one line that says what was wrong and what to do."""
 
     @functools.wraps(tool)
     async def called(*given: Any, **named: Any) -> Any:
