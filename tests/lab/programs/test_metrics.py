@@ -1,13 +1,13 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.programs.launch import Program, Run, Series, parse_metric, read_series
+from hotloop.lab.programs.launch import Program, ProgramRun, Series, parse_metric, read_series
 
 PROGRAM = Program(("train",))
 
 
-def run(printed: str) -> Run:
-    return Run(wall_ns=1, cpu_ns=1, rss_peak_bytes=1, printed=printed)
+def run(printed: str) -> ProgramRun:
+    return ProgramRun(wall_ns=1, cpu_ns=1, rss_peak_bytes=1, printed=printed)
 
 
 @pytest.mark.parametrize(

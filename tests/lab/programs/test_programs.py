@@ -12,7 +12,7 @@ from hotloop.core.record import Record
 from hotloop.judge.compare import compare_stored
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import measure as lab
-from hotloop.lab.programs.launch import Program, Run, parse_metric
+from hotloop.lab.programs.launch import Program, ProgramRun, parse_metric
 from hotloop.lab.programs.measure import bench, compare
 from hotloop.options.bench import BenchProgramOptions as Options
 
@@ -38,12 +38,12 @@ class Pretender:
     def notices(self) -> tuple[Notice, ...]:
         return ()
 
-    def run(self, program: Program) -> Run:
+    def run(self, program: Program) -> ProgramRun:
         self.after(len(self.ran))
         self.ran.append(program.name)
         wall_ns = round(self.ms[program.name] * self.noise.uniform(0.995, 1.005) * MS)
         said = f"SPS: {1e12 / wall_ns}\n" * 2
-        return Run(wall_ns=wall_ns, cpu_ns=wall_ns // 2, rss_peak_bytes=1 << 20, printed=said)
+        return ProgramRun(wall_ns=wall_ns, cpu_ns=wall_ns // 2, rss_peak_bytes=1 << 20, printed=said)
 
 
 @pytest.fixture

@@ -109,11 +109,7 @@ def with_probes(record: Record, plan: "ProfilePlan", folder: Path, progress: Pro
             found = run_probe(probe, plan, folder)
         if state.partial:
             return replace(record, partial=True)
-        if isinstance(found, Finding):
-            record = with_finding(record, plan.picture(found))
-        else:
-            skipped = notice(Code.NO_PROBE, probe=probe.name, why=found.why, remedy=found.remedy)
-            record = replace(record, notices=(*record.notices, skipped))
+        record = with_result(record, probe.name, found, plan.picture)
     return record
 
 
@@ -140,8 +136,12 @@ def run_probe(probe: Probe, plan: "ProfilePlan", folder: Path) -> Finding | Obst
         return Obstacle(why=str(error), remedy=MEND)
 
 
-def with_finding(record: Record, found: Finding) -> Record:
-    """A record with a finding, and with the fields of its own that the finding fills."""
+def with_result(record: Record, name: str, found: Finding | Obstacle, picture: Picture) -> Record:
+    """Return a record with a finding and the fields that it fills, or with a notice of why there is none."""
+    if isinstance(found, Obstacle):
+        skipped = notice(Code.NO_PROBE, probe=name, why=found.why, remedy=found.remedy)
+        return replace(record, notices=(*record.notices, skipped))
+    found = picture(found)
     record = replace(
         record,
         findings=(*record.findings, found),
@@ -150,7 +150,7 @@ def with_finding(record: Record, found: Finding) -> Record:
     if found.probe == ALWAYS:
         return replace(record, resources=used(found))
     if found.probe == LINE:  # it has seen calls that a span around the function cannot
-        denied = {notice(Code.NEVER_CALLED, function=name) for name in found.facts["ran"]}
+        denied = {notice(Code.NEVER_CALLED, function=each) for each in found.facts.get("ran", ())}
         return replace(record, notices=tuple(each for each in record.notices if each not in denied))
     if found.probe == INSTRUCTIONS:
         runs = tuple((env_steps, counted) for env_steps, counted in found.facts["runs"])

@@ -74,7 +74,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ProgramRun:
     """One run of a program, from its start to its end."""
 
     wall_ns: int
@@ -119,7 +119,7 @@ class Launcher:
         program: Program,
         environment: Mapping[str, str] | None = None,
         begun: Callable[[int], None] = lambda _: None,
-    ) -> Run:
+    ) -> ProgramRun:
         """Run a program to its end; InputError with its own last words where it fails.
 
         UndecidedError where what it left behind goes on working. `begun` is told its pid.
@@ -132,7 +132,7 @@ class Launcher:
             raise InputError(f"{program.name} {describe_ending(answer['status'])}: {last_words(printed)}")
         self.note_orphans(program, answer)
         times = {name: answer[name] for name in ("wall_ns", "cpu_ns", "rss_peak_bytes")}
-        return Run(**times, printed="\n".join(printed))
+        return ProgramRun(**times, printed="\n".join(printed))
 
     def start(
         self, program: Program, out: Path, err: Path, environment: Mapping[str, str] | None = None
@@ -293,12 +293,12 @@ def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | Non
     return None if text is None else parse_metric(text, less_is_better=less_is_better)
 
 
-def read_series(metric: Metric, run: Run, program: Program) -> Series:
+def read_series(metric: Metric, run: ProgramRun, program: Program) -> Series:
     """Every value of a metric that a run printed; InputError where there is none, or one is no number."""
     return Series(values=tuple(to_speed(metric, each) for each in matches(metric, run, program)))
 
 
-def last_number(metric: Metric, run: Run, program: Program) -> float:
+def last_number(metric: Metric, run: ProgramRun, program: Program) -> float:
     """The last value that a run printed, of any sign; InputError where there is none."""
     text = matches(metric, run, program)[-1]
     value = to_number(metric, text)
@@ -307,7 +307,7 @@ def last_number(metric: Metric, run: Run, program: Program) -> float:
     return value
 
 
-def matches(metric: Metric, run: Run, program: Program) -> list[str]:
+def matches(metric: Metric, run: ProgramRun, program: Program) -> list[str]:
     """What a metric's group matched, as it was printed; InputError where it matched nothing."""
     said = run.printed.replace("\r", "\n")
     found = [match.group(metric.pattern.groups) for match in metric.pattern.finditer(said)]

@@ -30,7 +30,7 @@ from hotloop.lab.programs.launch import (
     Launcher,
     Metric,
     Program,
-    Run,
+    ProgramRun,
     Series,
     describe_ending,
     last_line,
@@ -65,7 +65,7 @@ class ProgramSide(Side):
 
     def __init__(self, program: Program, launcher: Launcher, metric: Metric | None = None) -> None:
         self.name, self.program, self.launcher, self.metric = program.name, program, launcher, metric
-        self.runs: list[Run] = []
+        self.runs: list[ProgramRun] = []
         self.series: list[Series] = []  # What each run printed of the metric
 
     def turn(self, env_steps: int = 1, run_in: int | None = None) -> Turn:
@@ -76,7 +76,7 @@ class ProgramSide(Side):
         self.runs.append(run)
         return Turn(run.wall_ns, 1, cpu_ns=run.cpu_ns)
 
-    def run(self) -> Run:
+    def run(self) -> ProgramRun:
         return self.launcher.run(self.program)
 
     def keep(self, rounds: int) -> None:
@@ -409,7 +409,7 @@ class RungSide(ProgramSide):
         super().__init__(program, launcher)
         self.mode, self.updates = mode, list[UpdateTimes]()
 
-    def run(self) -> Run:
+    def run(self) -> ProgramRun:
         """Run the rung once and read what it says of its updates."""
         file = self.launcher.folder / "rung.json"
         file.unlink(missing_ok=True)

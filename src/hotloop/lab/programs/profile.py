@@ -8,14 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.errors import unknown
-from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import RUNS_PER_S, Record, stacks
 from hotloop.core.record.profile import Finding, Phase, Table, describe_times
@@ -24,13 +24,13 @@ from hotloop.core.registry import Obstacle, ProbeError
 from hotloop.core.time_tree import TimeTree, grow, merge
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.lab.programs.launch import Launcher, Program, Run
+from hotloop.lab.profile.probes import Picture, no_picture, with_result
+from hotloop.lab.programs.launch import Launcher, Program, ProgramRun
 from hotloop.lab.programs.measure import ProgramRecorder
 from hotloop.probes import cprofile, memory, pyspy
 from hotloop.probes import samples as sampling
 from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler
-from hotloop.probes.resources import EVERY_S, ResourceSample, describe, reader, used
+from hotloop.probes.resources import EVERY_S, ResourceSample, describe, reader
 from hotloop.probes.samples import FEWEST, OUTSIDE, SampleCounts
 from hotloop.probes.threads import BUSY_SHARE
 
@@ -277,11 +277,7 @@ class ProcessSampler:
             with suppress(psutil.Error):
                 for each in process.threads():
                     ns = round((each.user_time + each.system_time) * 1e9)
-                    self.threads[process.pid, each.id] = (name_of(process.pid, each.id), ns)
-
-    def resources(self) -> Finding | None:
-        """What all of it used; None where it was gone before two looks at it."""
-        return describe(self.samples, 0) if len(self.samples) > 1 else None
+                    self.threads[process.pid, each.id] = (name_thread(process.pid, each.id), ns)
 
     def by_thread(self, wall_ns: int) -> Finding:
         """CPU time of each thread, as it was last seen."""
@@ -292,8 +288,8 @@ class ProcessSampler:
         return Finding(probe="threads", facts={"threads": len(rows), "busy_threads": busy}, tables=(table,))
 
 
-def name_of(pid: int, thread: int) -> str:
-    """The kernel's name of a thread, which is the program's own for the first one."""
+def name_thread(pid: int, thread: int) -> str:
+    """Return the kernel's name of a thread, which is the program's own for the first one."""
     try:
         name = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
     except OSError:
@@ -312,19 +308,19 @@ SPANS = "spans"
 
 
 @dataclass(slots=True, kw_only=True)
-class SoFar:
-    """What is known so far."""
+class ProgramProfile:
+    """What the runs of a program have shown so far."""
 
-    clean: Run | None = None
-    watched: Run | None = None
+    clean: ProgramRun | None = None
+    watched: ProgramRun | None = None
     phases: tuple[Phase, ...] = ()
-    found: dict[str, Finding | Obstacle] | None = None
+    results: dict[str, Finding | Obstacle] = field(default_factory=dict)  # By probe
     passes: int = 0
     partial: bool = True
 
 
 def choose(words: Sequence[str]) -> tuple[str, ...]:
-    """The probes that words name, commas between them or not."""
+    """Return the probes that words name, commas between them or not."""
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
     for name in names:
         if name not in (*KNOWN, EVERY):
@@ -342,42 +338,46 @@ def profile(
     files: Path,
     picture: Picture = no_picture,
 ) -> Record:
-    """Where the time of a program goes; Ctrl-C leaves a record of what there is."""
-    recorder = ProgramRecorder("profile", program)
-    so_far = SoFar(found={})
-    files.mkdir(parents=True, exist_ok=True)
-    with Launcher() as launcher, until_interrupted(so_far):
-        look(launcher, program, probes, so_far, progress, files)
-    made = record(recorder, so_far, picture)
-    return judge(replace(made, notices=(*made.notices, *launcher.notices())))
-
-
-def look(
-    launcher: Launcher,
-    program: Program,
-    probes: Sequence[str],
-    so_far: SoFar,
-    progress: Progress,
-    files: Path,
-) -> None:
-    """Run it clean, watched, and for each further probe."""
+    """Run a program clean, watched, and for each further probe; Ctrl-C leaves a record of what there is."""
+    recorder, shown = ProgramRecorder("profile", program), ProgramProfile()
     apart = [name for name in probes if name in APART]
-    progress(0, 2 + len(apart))
-    so_far.clean = launcher.run(program)
-    assert so_far.found is not None
-    so_far.passes = 1
-    progress(1, 2 + len(apart))
-    so_far.found.update(watch(launcher, program, probes, so_far, files))
-    for number, name in enumerate(apart):
-        progress(2 + number, 2 + len(apart))
-        so_far.found[name] = APART[name](launcher, program, files)
-        so_far.passes += 1
+    passes = 2 + len(apart)
+    files.mkdir(parents=True, exist_ok=True)
+    with Launcher() as launcher, until_interrupted(shown):
+        progress(0, passes)
+        shown.clean = launcher.run(program)
+        shown.passes = 1
+        progress(1, passes)
+        shown.results |= watch(launcher, program, probes, shown, files)
+        for number, name in enumerate(apart, 2):
+            progress(number, passes)
+            shown.results[name] = APART[name](launcher, program, files)
+            shown.passes += 1
+    values = {
+        f"{which}{name}": [float(getattr(run, name))]
+        for which, run in (("", shown.clean), ("watched.", shown.watched))
+        if run
+        for name in ("wall_ns", "cpu_ns", "rss_peak_bytes")
+    }
+    record = recorder.record(
+        rounds=0,
+        warmup=0,
+        runs=shown.passes,
+        headline=RUNS_PER_S,
+        values=values,
+        order="clean, then watched",
+        phases=shown.phases,
+        partial=shown.partial,
+    )
+    for name, found in shown.results.items():
+        record = with_result(record, name, found, picture)
+    return judge(replace(record, notices=(*record.notices, *launcher.notices())))
 
 
 def watch(
-    launcher: Launcher, program: Program, probes: Sequence[str], so_far: SoFar, files: Path
-) -> Mapping[str, Finding | Obstacle]:
-    """One run that samples itself and times its spans, looked at from outside meanwhile."""
+    launcher: Launcher, program: Program, probes: Sequence[str], shown: ProgramProfile, files: Path
+) -> dict[str, Finding | Obstacle]:
+    """Run it once while it samples itself and times its spans, looked at from outside meanwhile."""
     outside = ProcessSampler()
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         room = Path(made)
@@ -388,39 +388,36 @@ def watch(
             spy.begin()
 
         try:
-            so_far.watched = launcher.run(program, environment(room, "samples"), begin)
+            shown.watched = launcher.run(program, environment(room, "samples"), begin)
         finally:
             outside.end()
             spy.end()
-        so_far.passes += 1
-        wall_ns = so_far.watched.wall_ns
-        so_far.phases = phases_of_spans(room, wall_ns)
+        shown.passes += 1
+        wall_ns = shown.watched.wall_ns
+        shown.phases = phases_of_spans(room, wall_ns)
         seen = read_stacks(room)
-    found: dict[str, Finding | Obstacle] = {}
-    found["samples"] = samples_finding(seen, files, spy.seen()) if seen.ns else NO_PYTHON
+    results: dict[str, Finding | Obstacle] = {}
+    results["samples"] = samples_finding(seen, files, spy.seen()) if seen.ns else NO_PYTHON
     if "line" in probes:
-        found["line"] = lines_finding(seen.ns) if seen.ns else NO_PYTHON
+        results["line"] = lines_finding(seen.ns) if seen.ns else NO_PYTHON
     if "threads" in probes:
-        found["threads"] = outside.by_thread(wall_ns)
-    resources = outside.resources()
-    if resources is not None:
-        found["resources"] = resources
-    return found
+        results["threads"] = outside.by_thread(wall_ns)
+    # It may have been gone before two looks at it.
+    if len(outside.samples) > 1:
+        results["resources"] = describe(outside.samples, 0)
+    return results
 
 
-def under_cprofile(launcher: Launcher, program: Program, files: Path) -> Finding | Obstacle:
+def run_under(name: str, launcher: Launcher, program: Program, files: Path) -> Finding | Obstacle:
+    """Run a program under a probe that its Python processes take with them."""
+    finding = {"cprofile": cprofile_finding, "memory": memory_finding}[name]
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
-        launcher.run(program, environment(Path(made), "cprofile"))
-        return cprofile_finding(Path(made), files)
-
-
-def under_memray(launcher: Launcher, program: Program, files: Path) -> Finding | Obstacle:
-    with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
-        launcher.run(program, environment(Path(made), "memory"))
-        return memory_finding(Path(made), files)
+        launcher.run(program, environment(Path(made), name))
+        return finding(Path(made), files)
 
 
 def under_pyspy(_: Launcher, program: Program, files: Path) -> Finding | Obstacle:
+    """Run a program below py-spy, which starts it itself."""
     obstacle = pyspy.why_not()
     if obstacle is not None:
         return obstacle
@@ -432,49 +429,7 @@ def under_pyspy(_: Launcher, program: Program, files: Path) -> Finding | Obstacl
 
 # Probes that look in a run of their own
 APART: Mapping[str, Callable[[Launcher, Program, Path], Finding | Obstacle]] = {
-    "cprofile": under_cprofile,
-    "memory": under_memray,
+    "cprofile": partial(run_under, "cprofile"),
+    "memory": partial(run_under, "memory"),
     "pyspy": under_pyspy,
 }
-
-
-def record(recorder: ProgramRecorder, so_far: SoFar, picture: Picture) -> Record:
-    runs = {"": so_far.clean, "watched.": so_far.watched}
-    values = {
-        f"{which}{name}": [float(value)]
-        for which, run in runs.items()
-        if run
-        for name, value in (
-            ("wall_ns", run.wall_ns),
-            ("cpu_ns", run.cpu_ns),
-            ("rss_peak_bytes", run.rss_peak_bytes),
-        )
-    }
-    made = recorder.record(
-        rounds=0,
-        warmup=0,
-        runs=so_far.passes,
-        headline=RUNS_PER_S,
-        values=values,
-        order="clean, then watched",
-        phases=so_far.phases,
-        partial=so_far.partial,
-    )
-    for name, found in (so_far.found or {}).items():
-        made = with_finding(made, name, found, picture)
-    return made
-
-
-def with_finding(made: Record, name: str, found: Finding | Obstacle, picture: Picture) -> Record:
-    """A record with what a probe found, or with a notice of why it did not look."""
-    if isinstance(found, Obstacle):
-        said = notice(Code.NO_PROBE, probe=name, why=found.why, remedy=found.remedy)
-        return replace(made, notices=(*made.notices, said))
-    made = replace(
-        made,
-        findings=(*made.findings, picture(found)),
-        notices=(*made.notices, *sampling.notices_of(found)),
-    )
-    if name != "resources":
-        return made
-    return replace(made, resources=used(found))
