@@ -12,8 +12,7 @@ from hotloop import options
 from hotloop.cli.app import commands
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import version
-from hotloop.options.commands import HOMES, PROGRAMS, options_of
-from hotloop.options.option import Options
+from hotloop.options.option import HOMES, PROGRAMS, Options, options_of
 
 COMMANDS = sorted(commands())
 
@@ -71,9 +70,7 @@ def test_a_command_for_programs_has_options_and_a_function_of_its_name(name: str
 
 def test_no_options_and_no_commands_are_forgotten() -> None:
     folder = Path(options.__file__).parent
-    assert {*HOMES.values()} | {"__init__", "commands", "option", "shared"} == {
-        each.stem for each in folder.glob("*.py")
-    }
+    assert {*HOMES.values()} | {"__init__", "option"} == {each.stem for each in folder.glob("*.py")}
 
 
 def test_the_help_of_all_commands_imports_options_and_core_alone() -> None:

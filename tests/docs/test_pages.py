@@ -17,9 +17,8 @@ from hotloop.core.settings import describe
 from hotloop.core.world import World
 from hotloop.envs.spec import BatchSettings
 from hotloop.options.bench import QUICK, THOROUGH
-from hotloop.options.commands import PROGRAMS, options_of
+from hotloop.options.option import PROGRAMS, ProcessOptions, options_of
 from hotloop.options.option import describe as describe_options
-from hotloop.options.shared import ProcessOptions
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 

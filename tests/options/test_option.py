@@ -14,13 +14,11 @@ from hotloop.cli.app import make_command
 from hotloop.core.errors import InputError
 from hotloop.lab import api
 from hotloop.options.bench import BenchOptions
-from hotloop.options.commands import HOMES, PROGRAMS, options_of
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
 from hotloop.options.gate import GateOptions
-from hotloop.options.option import Options, describe, spell
+from hotloop.options.option import HOMES, PROGRAMS, Options, ProcessOptions, describe, options_of, spell
 from hotloop.options.profile import ProfileOptions
 from hotloop.options.report import ReportOptions
-from hotloop.options.shared import ProcessOptions
 from hotloop.options.sim import SimOptions
 from hotloop.options.sweeps import SoakOptions, TuneOptions, TuneProgramOptions
 from hotloop.options.validate import ValidateOptions

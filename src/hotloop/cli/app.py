@@ -11,9 +11,7 @@ import typer
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.machine import version as installed_version
-from hotloop.options.commands import HOMES, PROGRAMS, options_of
-from hotloop.options.option import Options, describe
-from hotloop.options.shared import ProcessOptions
+from hotloop.options.option import HOMES, PROGRAMS, Options, ProcessOptions, describe, options_of
 
 CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 

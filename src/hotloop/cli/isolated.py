@@ -28,8 +28,7 @@ from hotloop.core.process.lifeline import ProcessState
 from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
-from hotloop.options.commands import HOMES, options_of
-from hotloop.options.shared import ProcessOptions
+from hotloop.options.option import HOMES, ProcessOptions, options_of
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record

@@ -97,7 +97,7 @@ def explain(error: BaseException) -> int:
     line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
     if lifeline.line is not None:
         lifeline.line.say(failed=line)
-    if lifeline.line is None or code != ExitCode.INTERRUPTED:  # by whom, only who watches can tell
+    if lifeline.line is None or code != ExitCode.INTERRUPTED:  # only its supervisor knows by what
         print(f"hotloop: {line}", file=sys.stderr)
     return code
 

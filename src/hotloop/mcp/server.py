@@ -125,7 +125,7 @@ World = Annotated[str | None, Field(description="One world, such as grid, with i
 
 @dataclass(slots=True)
 class OutputBuffer:
-    """What a command says; its own thread writes here, and whoever waits for it reads."""
+    """What a command says; its own thread writes here, and the one that waits for it reads."""
 
     out: str = ""
     err: str = ""

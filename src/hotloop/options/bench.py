@@ -5,20 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.options.compare import BAND
-from hotloop.options.option import Rule, exclude, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     METRIC_RULE,
     CellsOptions,
     Garbage,
     OutputOptions,
+    Rule,
     TargetOptions,
     baselines_option,
     build_option,
+    exclude,
     garbage_option,
     instructions_option,
     label_option,
     less_is_better_option,
     metric_option,
+    option,
     policy_option,
     reports_option,
     save_baseline_option,
@@ -38,7 +40,7 @@ PROGRAM_ROUNDS, QUICK_PROGRAM_ROUNDS, THOROUGH_PROGRAM_ROUNDS = 10, 6, 30
 
 LADDER_ROUNDS, QUICK_LADDER_ROUNDS, THOROUGH_LADDER_ROUNDS = 12, 6, 30
 
-MOST = 10**12  # Rounds, or steps of one: what nobody lives to see the end of is a slip of the finger
+MOST = 10**12  # Upper limit of --rounds and --iterations: larger values are typing errors
 TREND_S, QUICK_TREND_S, THOROUGH_TREND_S = 2.0, 0.5, 10.0  # Seconds of turns, for each past commit
 
 FITS: dict[str, Any] = {"most": MOST, "expected": f"at most {MOST:,}"}

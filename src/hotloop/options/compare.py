@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import Rule, argument, exclude, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     METRIC_RULE,
     Garbage,
     MetricOptions,
     OutputOptions,
+    Rule,
+    argument,
     build_option,
+    exclude,
     garbage_option,
     ignore_option,
     instructions_option,
+    option,
     policy_option,
     reports_option,
 )

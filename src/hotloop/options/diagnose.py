@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hotloop.options.option import Rule, argument, option
-from hotloop.options.shared import JsonOptions, functions_option, trust_option
+from hotloop.options.option import JsonOptions, Rule, argument, functions_option, option, trust_option
 
 TURNS = 24  # Of a program, each part
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import Rule, argument, option
-from hotloop.options.shared import JsonOptions, TargetOptions
+from hotloop.options.option import JsonOptions, Rule, TargetOptions, argument, option
 
 MOST_S = 3_600
 

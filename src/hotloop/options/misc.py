@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hotloop.options.option import Options, Rule, argument, option
-from hotloop.options.shared import JsonOptions
+from hotloop.options.option import JsonOptions, Options, Rule, argument, option
 
 
 @dataclass(frozen=True, kw_only=True)

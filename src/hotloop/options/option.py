@@ -1,20 +1,22 @@
-"""How the options of a command are declared, and the checks that follow from that.
+"""How the options of a command are declared, those that commands share, and which commands there are.
 
 They are a dataclass. The command line, the tool of an assistant and the JSON of a cell are derived from its
 fields; a function of Python takes the same names and defaults.
 """
 
-import dataclasses
 import inspect
 import json
 from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from hotloop.core.errors import InputError
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """What is known of one option beside its name, type and default."""
 
@@ -56,18 +58,16 @@ class Option:
 
 def option(default: Any, help: str, metavar: str | None = None, **known: Any) -> Any:
     """Declare an option; its flag is the name of its field, if `flags` has no other."""
-    return dataclasses.field(
-        default=default, metadata={"option": Option(help=help, metavar=metavar, **known)}
-    )
+    return field(default=default, metadata={"option": Option(help=help, metavar=metavar, **known)})
 
 
-def argument(help: str, metavar: str, default: Any = dataclasses.MISSING, **known: Any) -> Any:
+def argument(help: str, metavar: str, default: Any = MISSING, **known: Any) -> Any:
     """Declare a word of the command line that has no flag; without a default it is needed."""
     about = Option(help=help, metavar=metavar, is_argument=True, **known)
-    return dataclasses.field(default=default, metadata={"option": about})
+    return field(default=default, metadata={"option": about})
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """What options have to do with each other."""
 
@@ -89,7 +89,7 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Options:
     """What the options of all commands have in common; the docstring of each is the help of its command."""
 
@@ -149,16 +149,16 @@ def describe(cls: type[Options]) -> dict[str, Option]:
 
     Words come first, then the flags of the command itself, then those that it shares with others.
     """
-    hints, fields = get_type_hints(cls), {each.name: each for each in dataclasses.fields(cls)}
-    declared = (name for kind in cls.__mro__ for name in inspect.get_annotations(kind) if name in fields)
-    words = [name for name, each in fields.items() if each.metadata["option"].is_argument]
+    hints, known = get_type_hints(cls), {each.name: each for each in fields(cls)}
+    declared = (name for kind in cls.__mro__ for name in inspect.get_annotations(kind) if name in known)
+    words = [name for name, each in known.items() if each.metadata["option"].is_argument]
     found: dict[str, Option] = {}
     for name in dict.fromkeys((*words, *declared)):
-        about = fields[name].metadata["option"]
+        about = known[name].metadata["option"]
         if not (about.is_argument or about.flags):
-            about = dataclasses.replace(about, flags=(flag_of(name),))
+            about = replace(about, flags=(flag_of(name),))
         if get_origin(hints[name]) is Literal:
-            about = dataclasses.replace(about, choices=get_args(hints[name]))
+            about = replace(about, choices=get_args(hints[name]))
         found[name] = about
     return found
 
@@ -188,3 +188,208 @@ def spell(options: Options) -> list[str]:
 def tool_help(kind: type[Options], name: str) -> str:
     """Return what an assistant is told of an option."""
     return describe(kind)[name].tool
+
+
+RECORDS = Path("artifacts/throughput")  # Where records go by default
+PROFILES = Path(".design")  # Where profiles and diagnoses go
+
+Garbage = Literal["between", "life"]
+
+STEP_S = 60.0  # Seconds without a step after which user code counts as hung
+
+TARGETS = (
+    "A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, puffer:NAME, "
+    "path.py:callable or module:callable."
+)
+
+target_argument = partial(
+    argument,
+    TARGETS,
+    "TARGET",
+    tool="A preset (grid/toy), a registered id (gym:CartPole-v1), or path.py:callable.",
+)
+
+policy_option = partial(
+    option,
+    "random",
+    "Who plays: random, one of the world's players (live:PLAYER chooses in the loop), run:NAME, "
+    "tape:FILE or module:callable.",
+    "NAME",
+    tool="random, a player of the world's, tape:FILE, run:NAME or path.py:callable.",
+)
+
+functions_option = partial(
+    option,
+    None,
+    "A function to look at, as module.Class.method; may be repeated.",
+    "NAME",
+    tool="Shown as rows of their own, such as my_env.Env._get_obs.",
+    tool_name="functions",
+)
+
+seed_option = partial(option, None, "Short for seed=N.", "N")
+
+reports_option = partial(
+    option,
+    None,
+    "A function that takes your env and returns what has its phase_totals, step_timing or counters.",
+    "my.py:function",
+)
+
+label_option = partial(option, None, "What to call this run in its record.", "LABEL")
+
+baselines_option = partial(
+    option,
+    None,
+    "Commits, saved baselines or records to compare with; a commit is built and takes turns.",
+    "F...",
+)
+
+save_baseline_option = partial(
+    option, None, "Keep the record as this machine's baseline of that name.", "NAME"
+)
+
+build_option = partial(option, None, "What builds a commit in its checkout.  [default: pip install .]", "CMD")
+
+garbage_option = partial(
+    option,
+    "between",
+    "When garbage is collected: between (rounds, untimed), or life (as Python does).",
+    "WHEN",
+)
+
+ignore_option = partial(option, None, "A field not to compare, such as infos.time; may be repeated.", "FIELD")
+
+instructions_option = partial(option, False, "Also count the instructions of an env-step (valgrind).")
+
+trust_option = partial(
+    option,
+    None,
+    "Let FILE, when replayed or resumed, call code outside this project; it is named first.",
+    "FILE",
+)
+
+on_option = partial(
+    option,
+    None,
+    "Where cells run: ray (started on this machine for it) or ray://HOST:PORT; else here.",
+    "RAY",
+)
+
+resume_option = partial(option, False, "Go on with the last sweep of the same cells where it was stopped.")
+
+metric_option = partial(
+    option,
+    None,
+    "Judge a number that the program prints, such as 'sps=SPS: (\\d+)'; the group is the number.",
+    "NAME=REGEX",
+)
+
+less_is_better_option = partial(option, False, "The metric is a time rather than a speed.")
+
+METRIC_RULE = Rule(
+    given=("less_is_better",),
+    needs=("metric",),
+    says="--less-is-better says it of a metric: give --metric NAME=REGEX",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(Options):
+    """The words of commands on a target."""
+
+    target: str | None = target_argument(default=None)
+    words: list[str] | None = argument(
+        "Parameters; `hotloop worlds WORLD` lists them. Of your env: arguments, seed, num_envs, vector.",
+        "KEY=VALUE",
+        None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredTargetOptions(TargetOptions):
+    """The words of commands that do nothing without a target."""
+
+    target: str = target_argument()
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonOptions(Options):
+    """The flag of every command that prints what it found."""
+
+    json: bool = option(False, "Print JSON, and nothing else, to stdout.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(JsonOptions):
+    """The flags of commands that keep a record."""
+
+    output: Path = option(RECORDS, "Where the record goes: a file if it ends in .json, else a folder.", "F")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsOptions(OutputOptions):
+    """The flags of commands whose work can be done in cells."""
+
+    on: str | None = on_option()
+    resume: bool = resume_option()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricOptions(OutputOptions):
+    """The flags of commands on programs, which are judged by what they print, or as whole runs."""
+
+    metric: str | None = metric_option()
+    less_is_better: bool = less_is_better_option()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions(Options):
+    """How user code is kept in a process of its own; every isolated command has these."""
+
+    in_process: bool = option(
+        False, "Open your target in this process, for a debugger; if it crashes, so does this."
+    )
+    step_timeout: float = option(
+        STEP_S,
+        "Seconds without a step after which your target counts as hung; ten times as long to make it, "
+        "to reset it and for its first step.",
+        "S",
+        above=0,
+        below=float("inf"),
+        expected="seconds, above 0",
+    )
+
+
+# Command to the module that has its options, and to that of the same name in cli/commands, which runs it.
+HOMES = {
+    "bench": "bench",
+    "compare": "compare",
+    "diagnose": "diagnose",
+    "doctor": "misc",
+    "gate": "gate",
+    "guide": "misc",
+    "mcp": "misc",
+    "new": "misc",
+    "profile": "profile",
+    "report": "report",
+    "scale": "sweeps",
+    "sim": "sim",
+    "soak": "sweeps",
+    "top": "misc",
+    "train": "train",
+    "tune": "sweeps",
+    "validate": "validate",
+    "worlds": "misc",
+}
+
+# Commands that can be given a program, after the dashes.
+PROGRAMS = ("bench", "compare", "diagnose", "profile", "soak", "tune")
+
+
+def options_of(command: str, *, program: bool = False) -> type[Options]:
+    """Return the options of a command, or those it has for a program."""
+    module = import_module(f"hotloop.options.{HOMES[command]}")
+    name = f"{command.capitalize()}{'Program' if program else ''}Options"
+    found: type[Options] = getattr(module, name)
+    return found

@@ -5,13 +5,15 @@ from functools import partial
 from pathlib import Path
 
 from hotloop.core.registry import probe_names
-from hotloop.options.option import Rule, needs, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     Garbage,
     JsonOptions,
+    Rule,
     TargetOptions,
     functions_option,
     garbage_option,
+    needs,
+    option,
     policy_option,
     reports_option,
     trust_option,

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import Rule, argument, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     CellsOptions,
+    Rule,
     TargetOptions,
+    argument,
+    option,
     seed_option,
     trust_option,
 )

@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 from functools import partial
 
-from hotloop.options.option import Options, exclude, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     METRIC_RULE,
     MetricOptions,
+    Options,
     OutputOptions,
     RequiredTargetOptions,
+    exclude,
     functions_option,
     less_is_better_option,
     metric_option,
     on_option,
+    option,
     policy_option,
     reports_option,
     resume_option,

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import argument, option
-from hotloop.options.shared import OutputOptions, TargetOptions, trust_option
+from hotloop.options.option import OutputOptions, TargetOptions, argument, option, trust_option
 
 
 @dataclass(frozen=True, kw_only=True)

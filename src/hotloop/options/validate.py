@@ -5,11 +5,15 @@ from pathlib import Path
 
 from hotloop.core.errors import InputError
 from hotloop.options.compare import BUDGET_S, MOST_S
-from hotloop.options.option import Options, Rule, argument, needs, option
-from hotloop.options.shared import (
+from hotloop.options.option import (
     CellsOptions,
+    Options,
+    Rule,
     TargetOptions,
+    argument,
     ignore_option,
+    needs,
+    option,
     trust_option,
 )
 

@@ -14,7 +14,7 @@ from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import save, small_text
 from hotloop.core.notices import Code, notice
 from hotloop.options.diagnose import DiagnoseOptions, DiagnoseProgramOptions
-from hotloop.options.shared import PROFILES, RECORDS
+from hotloop.options.option import PROFILES, RECORDS
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record

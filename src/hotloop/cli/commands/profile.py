@@ -26,9 +26,8 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import save
 from hotloop.core.machine import git
 from hotloop.core.target import Target
-from hotloop.options.option import flag_of
+from hotloop.options.option import PROFILES, flag_of
 from hotloop.options.profile import SECONDS, ProfileOptions, ProfileProgramOptions
-from hotloop.options.shared import PROFILES
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress

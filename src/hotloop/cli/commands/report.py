@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hotloop.cli.console import bar, emit, remark
 from hotloop.core.errors import ExitCode, InputError, WriteError, unknown
 from hotloop.core.files import save
+from hotloop.options.option import PROFILES, RECORDS
 from hotloop.options.report import FORMATS, ReportOptions
-from hotloop.options.shared import PROFILES, RECORDS
 
 if TYPE_CHECKING:
     from hotloop.report.page.shelf import Shelf
