@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlparse
 
 from hotloop.core.errors import MissingError
+from hotloop.core.files import INSTALLED
 from hotloop.core.process.lifeline import anchored, here
 from hotloop.core.target import names_callable
 
@@ -259,8 +260,6 @@ def read_metadata(file: str) -> str:
 HASH_BYTES = 6
 
 MOST_BYTES = 32 << 20  # Of a file that is hashed; a larger one is no source
-
-INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 Sources = Mapping[str, str]  # The path of a file to the hash of what it holds
 

@@ -19,7 +19,7 @@ from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.sampler import StackSampler
 from hotloop.judge.case import find_lever, own_stacks
 from hotloop.probes import pyspy
-from hotloop.probes.pyspy import OUTSIDE_RATE, OutsideSampler, name_frames
+from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler, name_frames
 from hotloop.stats.intervals import share_interval
 
 SHORTEST_NS = 1_000_000_000  # Of a pass; a play that is over sooner is played again
@@ -36,8 +36,6 @@ FILE = "samples.speedscope.json"
 
 # The CPU share is of the total: what has one far below 100% waits.
 COLUMNS = ("function", "own_share", "own_interval", "total_share", "total_interval", "cpu_share")
-
-OURS = str(Path(__file__).parents[1])
 
 OUTSIDE = "outside.speedscope.json"
 

@@ -136,17 +136,10 @@ class Blocking:
     def __init__(self, wait: Callable[[], None]) -> None:
         self._wait = wait
 
-    def open(self, name: str) -> None:
+    def mark(self, _name: str = "") -> None:
         self._wait()
 
-    def close(self, name: str) -> None:
-        self._wait()
-
-    def mark(self, name: str) -> None:
-        self._wait()
-
-    def start(self) -> None:
-        self._wait()
+    open = close = start = mark
 
 
 class StreamWindow:
