@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import Protocol
 
 from hotloop.core.errors import InputError
@@ -30,8 +31,9 @@ from hotloop.lab.validate.match import aligned, closeness_between, is_aligned
 class Contender(Protocol):
     """Something that sides can be made of, as many as a comparison needs."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    sources: Sources = MappingProxyType({})
+    """The files that were loaded of its project; empty where a commit says what they are."""
 
     @property
     def spec(self) -> Spec: ...
@@ -41,31 +43,33 @@ class Contender(Protocol):
 
     @property
     def takes_seed(self) -> bool:
-        """Whether its timed turns may have another seed than its replay."""
+        """Return whether its timed turns may have another seed than its replay."""
+        return False
 
     def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
-        """A new one, reset and ready, with its own seed or another."""
+        """Return a new one, reset and ready, with its own seed or another."""
+        ...
 
     def agreement(
         self, other: "Contender", reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
     ) -> Agreement:
-        """Both step through one tape, so far; the other may be itself."""
+        """Let both step through one tape, so far; the other may be itself."""
+        ...
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
-        """Of an env-step, over as many as the other side was counted over."""
+        """Count those of an env-step, over as many as the other side was counted over."""
+        ...
 
     def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
-        """What it does that its own interface forbids."""
+        """Return what it does that its own interface forbids."""
+        return ()
 
     def close(self) -> None:
-        """Close what is open and in nobody's hands."""
-
-    @property
-    def sources(self) -> Sources:
-        """The files that were loaded of its project; empty where a commit says what they are."""
+        """Close what is open and no side's."""
+        return
 
 
-class TargetContender:
+class TargetContender(Contender):
     """A target opened in this process.
 
     What is opened to be described is then replayed, examined and measured, each after a reset from its
@@ -78,8 +82,6 @@ class TargetContender:
         self.target, self.ignore = target, tuple(ignore)
         self._opener = Opener()
         self.name = target.words
-        self.sources: Sources = {}
-        """What was loaded of its project when it was first opened."""
 
     @cached_property
     def spec(self) -> Spec:

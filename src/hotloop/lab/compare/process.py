@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.machine import UNKNOWN, Sources
-from hotloop.core.notices import Notice
+from hotloop.core.machine import UNKNOWN
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
 from hotloop.core.process.worker import Worker
@@ -46,10 +44,8 @@ def check_asked(policy: str, *, beyond_speed: bool) -> None:
         raise InputError(WHOLE)
 
 
-class CommitContender:
+class CommitContender(Contender):
     """A target at a commit; two of them are said to differ in their code, so nothing else may differ."""
-
-    sources: Sources = MappingProxyType({})
 
     def __init__(self, checkout: "Checkout", facts: Mapping[str, Any] | None = None) -> None:
         """`facts` are those of a side that is open already."""
@@ -129,12 +125,6 @@ class CommitContender:
             raise InputError(NOT_COUNTED.format(name=self.name))
         where = Where(folder=checkout.place, environment=checkout.runner[1])
         return count(checkout.target, policy=policy, env_steps=env_steps, where=where)
-
-    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: each of its sides is closed by its caller."""
 
 
 class ProcessSide:

@@ -73,12 +73,16 @@ class Play(Protocol):
     policy: str  # What a record says of it
 
     def draw(self, calls: int) -> Sequence[Actions]:
-        """The actions of the next calls, to be cycled through where there are fewer."""
+        """Return the actions of the next calls, to be cycled through if there are fewer."""
+        ...
 
     def put_back(self, actions: Sequence[Actions]) -> None:
-        """Take the last ones of a draw that were not played."""
+        """Take back the last ones of a draw, which were not played; random ones are forgotten."""
+        return
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what was opened to choose actions."""
+        return
 
 
 def play_of(policy: str, subject: Subject) -> Play:
@@ -117,7 +121,7 @@ def draw_timing_seed(policy: str = RANDOM) -> int | None:
     return None if policy.startswith(TAPE) else SystemRandom().randrange(MOST_SEEDS)
 
 
-class RandomPlay:
+class RandomPlay(Play):
     """Uniformly random actions for one shape of batch, of those the world draws from; a seed decides them.
 
     Every round draws its own: the same actions round after round would push an agent the same way each
@@ -136,14 +140,8 @@ class RandomPlay:
         batches = max(FEWEST_BATCHES, min(calls, MOST_BYTES // bytes_a_call))
         return self._subject.draw(self._random, batches)
 
-    def put_back(self, actions: Sequence[Actions]) -> None:
-        """Forget them: others are as random."""
 
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class AheadPlay:
+class AheadPlay(Play):
     """What somebody does who looks at the state: recorded ahead of the clock, replayed under it.
 
     A subject of its own, with the seeds of the measured one, is played and so is always in the state that
@@ -173,7 +171,7 @@ class AheadPlay:
         self._ahead.close()
 
 
-class TapePlay:
+class TapePlay(Play):
     """The actions of a tape, from its beginning; a run that is longer goes through it again."""
 
     def __init__(self, policy: str, actions: Sequence[Actions]) -> None:
@@ -188,9 +186,6 @@ class TapePlay:
 
     def put_back(self, actions: Sequence[Actions]) -> None:
         self._next = (self._next - len(actions)) % len(self._actions)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def reopen(subject: Subject) -> Subject:
@@ -315,7 +310,7 @@ class Watched(Proxy):
             self.play = subject.play  # type: ignore[method-assign]
 
 
-class Journal:
+class Journal(Play):
     """A play that notes each draw: calls that were asked for and calls that were played."""
 
     def __init__(self, script: Play) -> None:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from functools import cached_property, partial
-from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.machine import Sources, code, need
-from hotloop.core.notices import Notice
+from hotloop.core.machine import code, need
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import AFTER, RETURNS, Validation
@@ -129,8 +127,11 @@ class TrainSide(Side):
         self._held.close()
 
 
-class TrainContender:
-    """A training as it was typed: a target, its keys and those of the trainer."""
+class TrainContender(Contender):
+    """A training as it was typed: a target, its keys and those of the trainer.
+
+    It takes no other seed: what it learns depends on it.
+    """
 
     def __init__(self, target: Target) -> None:
         self.settings = untimed(read(target))
@@ -144,9 +145,6 @@ class TrainContender:
     def code(self) -> CodeInfo:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
-    sources: Sources = MappingProxyType({})
-    takes_seed = False  # What a training learns depends on its seed
-
     def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
         return TrainSide(self.name, self.settings)
 
@@ -157,12 +155,6 @@ class TrainContender:
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(SPEED_ONLY)
-
-    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
-        return ()
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def returns_after(self, env_steps: int) -> tuple[float, ...]:
         """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""
@@ -217,13 +209,9 @@ def compare_trainings(
     return judge(found)
 
 
-class Learner(Protocol):
-    """A training that can be run anew."""
-
-    def returns_after(self, env_steps: int) -> Sequence[float]: ...
-
-
-def with_returns(record: Record, a: Learner, b: Learner, env_steps: int, progress: Progress) -> Record:
+def with_returns(
+    record: Record, a: TrainContender, b: TrainContender, env_steps: int, progress: Progress
+) -> Record:
     """Add the returns of both sides after so many env-steps; Ctrl-C leaves them out, and marks the record."""
     values: dict[str, tuple[float, ...]] = {AFTER: (float(env_steps),)}
     with until_interrupted() as state:
