@@ -17,7 +17,6 @@ from hotloop.report.section import (
     Page,
     Picture,
     Section,
-    Span,
     Table,
     Tree,
     Words,
@@ -98,7 +97,11 @@ def draw_section(section: Section) -> Iterator[str]:
         case Lines():
             yield f"<ul>{''.join(f'<li>{words(line)}</li>' for line in section.lines)}</ul>"
         case Facts():
-            yield f"<dl>{''.join(fact(*row) for row in section.rows)}</dl>"
+            told = (
+                (name, curve(row) if isinstance(row, Curve) else words(row)) for name, row in section.rows
+            )
+            rows = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in told)
+            yield f"<dl>{rows}</dl>"
         case Table():
             yield table(section)
         case Tree():
@@ -114,19 +117,13 @@ def draw_section(section: Section) -> Iterator[str]:
 
 
 def words(line: Words) -> str:
-    return "".join(map(span, spans_of(line)))
-
-
-def span(part: Span) -> str:
-    """Escaped text in an element that says what it means, where it means more than it says."""
-    classes = " ".join([*([part.tone] if part.tone != "plain" else []), *(["strong"] if part.strong else [])])
-    text = f"<code>{escape(part.text)}</code>" if part.code else escape(part.text)
-    return f'<span class="{classes}">{text}</span>' if classes else text
-
-
-def fact(name: str, value: Words | Curve) -> str:
-    told = curve(value) if isinstance(value, Curve) else words(value)
-    return f"<dt>{escape(name)}</dt><dd>{told}</dd>"
+    """Return escaped text, in elements that say what it means where it means more than it says."""
+    parts = []
+    for part in spans_of(line):
+        tone, strong = part.tone if part.tone != "plain" else "", "strong" if part.strong else ""
+        text = f"<code>{escape(part.text)}</code>" if part.code else escape(part.text)
+        parts.append(f'<span class="{f"{tone} {strong}".strip()}">{text}</span>' if tone or strong else text)
+    return "".join(parts)
 
 
 def curve(series: Curve) -> str:
@@ -151,10 +148,8 @@ def table(section: Table) -> str:
     if not section.rows:
         return "<p>None.</p>"
     head = "".join(cell("th", column, column.name) for column in section.columns)
-    rows = (
-        "".join(cell("td", *pair) for pair in zip(section.columns, row, strict=False)) for row in section.rows
-    )
-    return framed(head, "".join(f"<tr>{row}</tr>" for row in rows))
+    pairs = (zip(section.columns, row, strict=False) for row in section.rows)
+    return framed(head, "".join(f"<tr>{''.join(cell('td', *pair) for pair in row)}</tr>" for row in pairs))
 
 
 def cell(tag: str, column: Column, content: Words) -> str:
@@ -164,18 +159,17 @@ def cell(tag: str, column: Column, content: Words) -> str:
 
 def tree(section: Tree) -> str:
     """Return a table whose first column is indented, with bars at its end."""
-    numbers = "".join(f'<th class="number">{escape(name)}</th>' for name in section.columns)
-    rows = "".join(row(branch, bars=section.has_bars) for branch in section.branches)
-    return framed(f"<th>{escape(section.title)}</th>{numbers}{'<th></th>' if section.has_bars else ''}", rows)
-
-
-def row(branch: Branch, *, bars: bool) -> str:
-    numbers = "".join(f'<td class="number">{escape(value)}</td>' for value in branch.values)
-    indent = branch.depth * INDENT_PIXELS
-    return (
-        f'<tr class="{"sum" if branch.strong else ""}"><td style="padding-left:{indent}px">'
-        f"{escape(branch.name)}</td>{numbers}{f'<td>{bar(branch)}</td>' if bars else ''}</tr>"
-    )
+    rows = []
+    for branch in section.branches:
+        numbers = "".join(f'<td class="number">{escape(value)}</td>' for value in branch.values)
+        indent = branch.depth * INDENT_PIXELS
+        rows.append(
+            f'<tr class="{"sum" if branch.strong else ""}"><td style="padding-left:{indent}px">'
+            f"{escape(branch.name)}</td>{numbers}{f'<td>{bar(branch)}</td>' if section.has_bars else ''}</tr>"
+        )
+    names = "".join(f'<th class="number">{escape(name)}</th>' for name in section.columns)
+    heads = f"<th>{escape(section.title)}</th>{names}{'<th></th>' if section.has_bars else ''}"
+    return framed(heads, "".join(rows))
 
 
 def bar(branch: Branch) -> str:

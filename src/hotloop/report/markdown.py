@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from hotloop.report.section import (
-    Branch,
     Column,
     Curve,
     Drawing,
@@ -16,7 +15,6 @@ from hotloop.report.section import (
     Page,
     Picture,
     Section,
-    Span,
     Table,
     Tree,
     Words,
@@ -76,12 +74,11 @@ def fact(value: Words | Curve) -> str:
 
 
 def words(line: Words) -> str:
-    return "".join(map(span, spans_of(line)))
-
-
-def span(part: Span) -> str:
-    text = code(part.text) if part.code else harmless(part.text)
-    return f"**{text}**" if part.strong and text.strip() else text
+    parts = []
+    for part in spans_of(line):
+        text = code(part.text) if part.code else harmless(part.text)
+        parts.append(f"**{text}**" if part.strong and text.strip() else text)
+    return "".join(parts)
 
 
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # Where HTML would begin
@@ -117,18 +114,13 @@ def cell(column: Column, content: Words) -> str:
 
 def tree(section: Tree) -> list[str]:
     """Return a table whose indent shows what is part of what."""
-    rows = [
-        [INDENT * branch.depth + branch_name(branch), *branch.values]
-        + ([words(branch.mark)] if branch.mark else [])
-        for branch in section.branches
-    ]
+    rows = []
+    for branch in section.branches:
+        name = f"**{name_of(branch.name)}**" if branch.strong else name_of(branch.name)
+        marks = [words(branch.mark)] if branch.mark else []
+        rows.append([INDENT * branch.depth + name, *branch.values, *marks])
     mark = [""] if any(branch.mark for branch in section.branches) else []
     return framed([section.title, *section.columns, *mark], rows)
-
-
-def branch_name(branch: Branch) -> str:
-    name = name_of(branch.name)
-    return f"**{name}**" if branch.strong else name
 
 
 def framed(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -22,7 +22,6 @@ from hotloop.report.section import (
     Note,
     Picture,
     Section,
-    Span,
     Table,
     Tone,
     Tree,
@@ -69,18 +68,14 @@ def draw_section(section: Section) -> Iterator[RenderableType]:
 
 
 def line(words: Words) -> Text:
-    return Text.assemble(*((harmless(span.text), style(span)) for span in spans_of(words)))
-
-
-def harmless(text: str) -> str:
-    """Without what a terminal would obey: words of a record are only shown."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() or each in "\n\t" else "?" for each in text)
-
-
-def style(span: Span) -> str:
-    return " ".join(filter(None, ("bold" if span.strong else "", COLOURS[span.tone])))
+    """Return words without what a terminal would obey: those of a record are only shown."""
+    text = Text()
+    for span in spans_of(words):
+        harmless = span.text
+        if not harmless.isprintable():
+            harmless = "".join(each if each.isprintable() or each in "\n\t" else "?" for each in span.text)
+        text.append(harmless, " ".join(filter(None, ("bold" if span.strong else "", COLOURS[span.tone]))))
+    return text
 
 
 def facts(section: Facts) -> RichTable:
@@ -163,8 +158,10 @@ def tree(section: Tree, room: int | None) -> Iterator[RenderableType]:
         shown.add_column("")
     cells = bar_cells(section, room)
     for branch in section.branches:
-        tail = [glance(branch, cells)] if section.has_bars else []
-        row: list[RenderableType] = [line(indented(branch)), *branch.values, *tail]
+        row: list[RenderableType] = [line(indented(branch)), *branch.values]
+        if section.has_bars:
+            drawn = Text(bar(branch.share, cells) if branch.share is not None else "", BAR_COLOUR)
+            row.append(drawn.append(" ").append_text(line(branch.mark)) if branch.mark else drawn)
         shown.add_row(*row, style="bold" if branch.strong else "", end_section=branch.end)
     yield shown
 
@@ -179,18 +176,12 @@ def bar_cells(section: Tree, room: int | None) -> int:
         return BAR_CELLS
     rows = [(section.title, *section.columns), *((indented(each), *each.values) for each in section.branches)]
     left = room - breadth([*(max(map(cell_len, column)) for column in zip(*rows, strict=True)), 0])
-    longest = [int((left - mark_cells(each)) / each.share) for each in section.branches if each.share]
+    longest = []
+    for each in section.branches:
+        if each.share:
+            mark = cell_len(text_of(each.mark)) + 1 if each.mark else 0
+            longest.append(int((left - mark) / each.share))
     return max(FEWEST_CELLS, min([BAR_CELLS, *(cells for cells in longest if cells > 0)]))
-
-
-def mark_cells(branch: Branch) -> int:
-    return cell_len(text_of(branch.mark)) + 1 if branch.mark else 0
-
-
-def glance(branch: Branch, cells: int) -> Text:
-    """Return a branch's bar, and its mark after it."""
-    shown = Text(bar(branch.share, cells) if branch.share is not None else "", BAR_COLOUR)
-    return shown.append(" ").append_text(line(branch.mark)) if branch.mark else shown
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:

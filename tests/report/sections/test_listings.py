@@ -1,3 +1,5 @@
+from dataclasses import astuple
+
 from support.drawn import lines, text
 
 from hotloop.lab.doctor import Check
@@ -16,7 +18,7 @@ KNOWN = {
 
 
 def test_a_machine_is_unfit_where_a_check_says_so() -> None:
-    checks = [Check(name="load", state="bad", found="9.0", remedy="wait")]
+    checks = [astuple(Check(name="load", state="bad", found="9.0", remedy="wait"))]
     shown = lines(doctor(checks, fit=False))
     assert shown[-2:] == ["load bad 9.0 wait", "not fit to measure now"]
     assert doctor(checks, fit=True)[1] == Note(words=Span("fit to measure", "good", strong=True))

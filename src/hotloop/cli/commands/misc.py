@@ -5,7 +5,7 @@ import keyword
 import re
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def doctor(options: DoctorOptions) -> int:
         answer = {"fit": is_fit(checks), "checks": [asdict(check) for check in checks], "facts": facts}
         emit(json_format.dumps(answer, indent=1) + "\n")
     else:
-        show(draw(sections(checks, fit=is_fit(checks))))
+        show(draw(sections(map(astuple, checks), fit=is_fit(checks))))
     return ExitCode.FINE if is_fit(checks) else ExitCode.CANNOT_TELL
 
 

@@ -1,7 +1,7 @@
 """What there is, rather than what was found: worlds, keys, and the state of the machine."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hotloop.report.section import (
     Note,
@@ -18,33 +18,18 @@ from hotloop.report.section import (
 STATES: dict[str, Tone] = {"ok": "good", "warn": "warn", "bad": "bad"}
 
 
-class Check(Protocol):
-    """One thing about the machine that was looked at."""
+def doctor(checks: Iterable[tuple[str, str, str, str]], *, fit: bool) -> Sections:
+    """Return one row a check, then whether all of it will do.
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def state(self) -> str:
-        """`ok`, `warn` or `bad`."""
-
-    @property
-    def found(self) -> str: ...
-
-    @property
-    def remedy(self) -> str: ...
-
-
-def doctor(checks: Sequence[Check], *, fit: bool) -> Sections:
-    """Return one row a check, then whether all of it will do."""
-    rows = [(check.name, state(check.state), check.found, check.remedy) for check in checks]
+    A check has a name, `ok`, `warn` or `bad`, what was seen, and what to do.
+    """
+    rows = [
+        (name, Span(state, STATES[state], strong=state == "bad"), found, remedy)
+        for name, state, found, remedy in checks
+    ]
     verdict = Span("fit to measure", "good", strong=True)
     unfit = Span("not fit to measure now", "bad", strong=True)
     return table(text_columns("", "", "found", "what to do"), rows), Note(words=verdict if fit else unfit)
-
-
-def state(word: str) -> Span:
-    return Span(word, STATES[word], strong=word == "bad")
 
 
 def worlds(known: Mapping[str, Mapping[str, Any]]) -> Sections:

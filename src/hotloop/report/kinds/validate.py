@@ -8,7 +8,6 @@ from hotloop.core.record.comparison import (
     AdoptionChecklist,
     BundleFacts,
     Difference,
-    Group,
     Statistical,
     Validation,
     field_words,
@@ -140,22 +139,21 @@ OWN = ("return", "length")  # Told in their own unit, too
 
 def statistical(records: Sequence[Record]) -> Sections:
     """Return one part a target: the word, what was found, and what each kind of thing can still differ by."""
-    parts = [part for record in records for part in one(record)]
+    parts = list[Section]()
+    for record in records:
+        found = record.statistical
+        assert found is not None
+        word = FOUND if found.differences else UNKNOWN if found.pairs < found.needed else NOT_FOUND
+        told = (
+            f"{found.compared:,} things compared in {found.pairs:,} pairs of episodes a policy; intervals "
+            f"hold for all at once, but in 1 of {found.one_false_in} cases, and what is found has to be "
+            f"found again; under {found.margin:g} of a spread it is rounding, and what is rarer than 1 in "
+            f"{found.rarest:,} episodes need not have come at all"
+        )
+        name = Span(record.target.name, strong=True)
+        parts += (Note(words=(name, f"  against {found.against}: ", word)), Note(words=(told,)))
+        parts += (*differences(found), bounds(found))
     return *parts, section.facts(*origin(records[0]))
-
-
-def one(record: Record) -> tuple[Section, ...]:
-    found = record.statistical
-    assert found is not None
-    word = FOUND if found.differences else UNKNOWN if found.pairs < found.needed else NOT_FOUND
-    head = Note(words=(Span(record.target.name, strong=True), f"  against {found.against}: ", word))
-    told = (
-        f"{found.compared:,} things compared in {found.pairs:,} pairs of episodes a policy; intervals hold "
-        f"for all at once, but in 1 of {found.one_false_in} cases, and what is found has to be found again; "
-        f"under {found.margin:g} of a spread it is rounding, and what is rarer than 1 in "
-        f"{found.rarest:,} episodes need not have come at all"
-    )
-    return head, Note(words=(told,)), *differences(found), bounds(found)
 
 
 def differences(found: Statistical) -> tuple[Section, ...]:
@@ -184,16 +182,16 @@ def bounds(found: Statistical) -> Section:
         *text_columns("policy", "what"),
         *number_columns("compared", "no difference larger than", "would have been seen from"),
     )
-    return table(columns, [bound_row(group) for group in found.groups])
-
-
-def bound_row(group: Group) -> tuple[Words, ...]:
-    largest, seen = f"{group.bound:.2g} spreads", f"{group.seen_from:.2g} spreads"
-    if group.name in OWN:
-        spread = group.worst.spread
-        largest = f"{group.bound * spread:.3g} ({largest})"
-        seen = f"{group.seen_from * spread:.3g} ({seen})"
-    return group.policy, group.name, f"{group.compared:,}", largest if group.bound else "it differs", seen
+    rows = []
+    for group in found.groups:
+        largest, seen = f"{group.bound:.2g} spreads", f"{group.seen_from:.2g} spreads"
+        if group.name in OWN:
+            spread = group.worst.spread
+            largest = f"{group.bound * spread:.3g} ({largest})"
+            seen = f"{group.seen_from * spread:.3g} ({seen})"
+        largest = largest if group.bound else "it differs"
+        rows.append((group.policy, group.name, f"{group.compared:,}", largest, seen))
+    return table(columns, rows)
 
 
 def adoption(found: AdoptionChecklist) -> Sections:
