@@ -9,7 +9,6 @@ from typing import Any
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.record import IN_TURNS, Record, SpeedTarget, read
-from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.metadata import own_commit
 from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
 from hotloop.stats.changepoints import FEWEST, Change, changes
@@ -70,19 +69,16 @@ def saved(name: str, machine: Mapping[str, Any]) -> Path:
 
 def latest_profile(folder: Path, target: str) -> Record | None:
     """Return the latest whole profile of a target among a folder's records; None if there is none."""
-    paths = (path for path in folder.glob("profile-*.json") if path.suffixes == [".json"])
-    found = [record for path in paths if (record := read_profile(path, target))]
+    found = []
+    for path in (path for path in folder.glob("profile-*.json") if path.suffixes == [".json"]):
+        try:
+            record = read(path)
+        except InputError:
+            continue
+        is_one = record.kind == "profile" and record.target.name == target
+        if is_one and not record.partial and record.work.env_steps:
+            found.append(with_metrics(record))
     return max(found, key=lambda record: record.created, default=None)
-
-
-def read_profile(path: Path, target: str) -> Record | None:
-    """Return a record that a profile can be held against; None for any other file."""
-    try:
-        record = read(path)
-    except InputError:
-        return None
-    is_one = record.kind == "profile" and record.target.name == target
-    return with_metrics(record) if is_one and not record.partial and record.work.env_steps else None
 
 
 def with_previous(record: Record, previous: Record | None) -> Record:
@@ -93,21 +89,17 @@ def with_previous(record: Record, previous: Record | None) -> Record:
     if previous is None or record.partial or not record.work.env_steps:
         return record
     compared = compare_stored(previous, record, unlike=True)
-    if compared.outcome == "cannot tell" and not forbidding(previous, record, compared.band):
-        compared = within_noise(compared)
+    ratio, is_unknown = compared.ratio, compared.outcome == "cannot tell"
+    # Nothing but noise kept the two from being told apart.
+    is_noise = is_unknown and not forbidding(previous, record, compared.band)
+    if is_noise and ratio is not None and ratio.low <= 1 <= ratio.high:
+        hidden = max(ratio.high, 1 / ratio.low) - 1
+        noise = f"within noise: a change of less than {hidden:.0%} would not have shown"
+        if hidden > MOST_HIDDEN:
+            noise = "two runs on a machine as unsteady as this one say nothing about speed"
+        decides = deciding_command(compared.a, compared.b)
+        compared = replace(compared, why=f"{noise}; to decide: {decides}")
     return replace(record, comparisons=(*record.comparisons, compared))
-
-
-def within_noise(comparison: Comparison) -> Comparison:
-    """Say how much would not have shown, where nothing but noise kept the two from being told apart."""
-    ratio = comparison.ratio
-    if ratio is None or not ratio.low <= 1 <= ratio.high:
-        return comparison
-    hidden = max(ratio.high, 1 / ratio.low) - 1
-    noise = f"within noise: a change of less than {hidden:.0%} would not have shown"
-    if hidden > MOST_HIDDEN:
-        noise = "two runs on a machine as unsteady as this one say nothing about speed"
-    return replace(comparison, why=f"{noise}; to decide: {deciding_command(comparison.a, comparison.b)}")
 
 
 KINDS = ("bench", "profile", "train", "run")  # Kinds of records that are about one speed
@@ -165,27 +157,21 @@ def histories(records: Iterable[Record], accepted: Mapping[str, str] | None = No
     """Return every series that whole records make, by target; `accepted` maps run ids to why."""
     found: dict[Identity, list[Record]] = {}
     for record in sorted(records, key=lambda each: each.created):
-        if is_plain(record) and record.method.headline in record.metrics:
-            found.setdefault(identity_of(record), []).append(record)
+        # A whole run that did nothing beside, such as comparing every step.
+        is_plain = record.kind in KINDS and not record.partial and record.validation is None
+        if is_plain and record.method.headline in record.metrics:
+            identity = Identity(
+                target=record.target.words,
+                kind=record.kind,
+                metric=record.method.headline,
+                workload_hash=record.target.workload_hash,
+                impl=record.target.impl,
+                fingerprint=record.machine["fingerprint"],
+                in_turns=record.method.order == IN_TURNS,
+            )
+            found.setdefault(identity, []).append(record)
     series = (series_of(identity, each, accepted or {}) for identity, each in found.items())
     return sorted(series, key=lambda each: (each.identity.target, each.identity.kind))
-
-
-def is_plain(record: Record) -> bool:
-    """Return whether a record is of a whole run that did nothing beside, such as comparing every step."""
-    return record.kind in KINDS and not record.partial and record.validation is None
-
-
-def identity_of(record: Record) -> Identity:
-    return Identity(
-        target=record.target.words,
-        kind=record.kind,
-        metric=record.method.headline,
-        workload_hash=record.target.workload_hash,
-        impl=record.target.impl,
-        fingerprint=record.machine["fingerprint"],
-        in_turns=record.method.order == IN_TURNS,
-    )
 
 
 def series_of(identity: Identity, records: Sequence[Record], accepted: Mapping[str, str]) -> Series:

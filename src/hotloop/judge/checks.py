@@ -164,20 +164,15 @@ def hold(
         standing="cannot tell",
         why=doubt or "nothing was measured",
     )
-    standing, why = stands(held, today, doubt, difference)
-    held = replace(held, standing=standing, why=why)
-    return replace(held, tighter=tighter(held))
-
-
-def stands(
-    held: BudgetResult, today: date, doubt: str | None, difference: str | None
-) -> tuple[Standing, str]:
-    """Return what forbids to say anything first; then what was measured."""
     if difference:
-        return "not equal", f"it answers differently: {difference}"
-    if held.expires and today > date.fromisoformat(held.expires):
-        return "expired", f"it expired on {held.expires}: {held.owner or 'nobody'} has to renew or remove it"
-    return ("cannot tell", doubt) if doubt else by_bound(held)
+        held = replace(held, standing="not equal", why=f"it answers differently: {difference}")
+    elif budget.expires and today > budget.expires:
+        why = f"it expired on {held.expires}: {held.owner or 'nobody'} has to renew or remove it"
+        held = replace(held, standing="expired", why=why)
+    elif not doubt:
+        standing, why = by_bound(held)
+        held = replace(held, standing=standing, why=why)
+    return replace(held, tighter=tighter(held))
 
 
 def by_bound(held: BudgetResult) -> tuple[Standing, str]:
@@ -353,7 +348,12 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
     over = slope_of(kept)
     growth = over.estimate * (kept[-1][0] - kept[0][0])
     risen = enough and len(kept) >= FEWEST_LOOKS and rises(name, kept, over, growth)
-    by_new = risen and own is not None and not comes_with_steps(judged(own), growth)
+    by_new = False
+    if risen and own is not None:
+        # What came while the first instance stepped by itself surely rises, and is enough of it all.
+        steps = judged(own)
+        pace, least = slope_of(steps), STEPS_SHARE * growth
+        by_new = pace.low <= 0 or pace.estimate * (steps[-1][0] - steps[0][0]) <= least
     return Trend(
         name=name,
         slope=over.estimate * MINUTE_S,
@@ -369,12 +369,6 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
 def judged(curve: Curve) -> Curve:
     """Return the curve without its first part."""
     return curve[int(CUT * len(curve)) :]
-
-
-def comes_with_steps(own: Curve, growth: float) -> bool:
-    """Whether what came while the first instance stepped by itself surely rises, and is enough of it all."""
-    over = slope_of(own)
-    return over.low > 0 and over.estimate * (own[-1][0] - own[0][0]) > STEPS_SHARE * growth
 
 
 def slope_of(curve: Curve, **how: float) -> Slope:

@@ -145,28 +145,22 @@ def efficiencies(line: Line, cores: int | None) -> Iterator[Efficiency]:
     busy = {size: median(values) for size, values in series(points, CPU_NS).items()}
     if 1.0 not in walls or 1.0 not in busy:
         return
-    made = [
-        efficiency(others, int(size), walls[1.0] / walls[size], busy[size] / busy[1.0])
-        for size in sorted(walls)
-        if size > 1 and size in busy
-    ]
+    made = []
+    for size in (size for size in sorted(walls) if size > 1 and size in busy):
+        threads, speedup, work = int(size), walls[1.0] / walls[size], busy[size] / busy[1.0]
+        # Of the loss threads / speed-up, the part that is more work, and the part that is waiting.
+        efficiency = Efficiency(
+            at=others,
+            threads=threads,
+            speedup=speedup,
+            work=work,
+            idle=max(0.0, 1 - work * speedup / threads),
+            serial=(1 / speedup - 1 / threads) / (1 - 1 / threads),
+            bound="",
+        )
+        made.append(efficiency)
     for each in made:
         yield replace(each, bound=bound(each, made, cores))
-
-
-def efficiency(others: dict[str, str], threads: int, speedup: float, work: float) -> Efficiency:
-    """Of the loss threads / speed-up, the part that is more work, and the part that is waiting."""
-    serial = (1 / speedup - 1 / threads) / (1 - 1 / threads)
-    idle = 1 - work * speedup / threads
-    return Efficiency(
-        at=others,
-        threads=threads,
-        speedup=speedup,
-        work=work,
-        idle=max(0.0, idle),
-        serial=serial,
-        bound="",
-    )
 
 
 def bound(each: Efficiency, all_of_them: Sequence[Efficiency], cores: int | None) -> str:
