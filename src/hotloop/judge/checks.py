@@ -353,7 +353,7 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
         # What came while the first instance stepped by itself surely rises, and is enough of it all.
         steps = judged(own)
         pace, least = slope_of(steps), STEPS_SHARE * growth
-        by_new = pace.low <= 0 or pace.estimate * (steps[-1][0] - steps[0][0]) <= least
+        by_new = not (pace.low > 0 and pace.estimate * (steps[-1][0] - steps[0][0]) > least)
     return Trend(
         name=name,
         slope=over.estimate * MINUTE_S,
