@@ -36,7 +36,7 @@ class Batch(OneByOne):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = resets_together = False
-    whole = NATIVE
+    whole = NATIVE  # What rows of its log are called: whole steps, of which phases are parts
     can_save = True
     workers = None
 
@@ -66,6 +66,7 @@ class Batch(OneByOne):
         self.spaces: tuple[object, object] = (None, f"{spec.num_actions} actions")
         self.single_spaces = self.spaces
         self.is_native = spec.impl == "native"
+        """Whether rows of its log are in ticks rather than nanoseconds."""
         self.logs_itself = settings.profile
         self.log_columns = spec.threads, spec.phases
         """Threads, and the phases that each has a column for."""
@@ -274,7 +275,7 @@ class Batch(OneByOne):
             return None  # warps mark side by side: what profiling costs is seen in the pairs alone
         return mark_cost_ns() if self.spec.impl == "native" else clock_cost_ns()
 
-    def step_log(self) -> StepLog | None:
+    def step_log(self) -> "StepLog | None":
         return self if self.logs_itself else None
 
     def keep_log(self, steps: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from hotloop.core.notices import Notice
 from hotloop.envs.spec import Spec
 
 if TYPE_CHECKING:
+    from hotloop.envs.batch import Batch
+    from hotloop.envs.foreign.phases import PhaseLog
     from hotloop.envs.foreign.vector import Pipes
 
 RANDOM_ONLY = ("random",)  # The players of a subject that knows none
@@ -30,24 +32,7 @@ class WholeNumbers:
     any_is_taken: bool  # Whether numbers beyond them are actions, too, that the env has an answer to
 
 
-class StepLog(Protocol):
-    """A batch that keeps a row of each of its steps."""
-
-    @property
-    def is_native(self) -> bool:
-        """Whether its rows are in ticks rather than nanoseconds."""
-
-    @property
-    def whole(self) -> str:
-        """What its rows are called where they are whole steps, of which phases are parts; else empty."""
-
-    @property
-    def log_columns(self) -> tuple[int, tuple[str, ...]]:
-        """Threads, and the phases of each."""
-
-    def keep_log(self, steps: int) -> None: ...
-
-    def take_log(self) -> NDArray[np.int64]: ...
+StepLog: TypeAlias = "Batch | PhaseLog"  # What keeps a row of each step of a subject
 
 
 class Subject(Protocol):
@@ -173,7 +158,7 @@ class Subject(Protocol):
     def in_spans(self) -> bool:
         """Whether its calls are in spans of its own."""
 
-    def step_log(self) -> StepLog | None:
+    def step_log(self) -> "StepLog | None":
         """The batch whose steps its steps are, where there is one and it is timed; perhaps itself."""
 
     @property

@@ -240,24 +240,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (Number, np.generic))
 
 
-class Answers:
-    """What an env gave back, always under the names that its reset gave: a comparison asks for all of them.
-
-    Infos that come and go are left out, and what a field of the reset lacks later is an empty array.
-    """
-
-    def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
-
-    def begin(self, parts: Mapping[str, Any]) -> None:
-        """Note the names of what an env says at its reset."""
-        self._names = tuple(name for part, value in parts.items() for name, _ in arrays(part, value))
-
-    def read(self, parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        now = everything(parts)
-        return {name: now.get(name, NO_ROWS) for name in self._names}
-
-
 def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """All that an env gave back, whether or not its reset gave it too."""
     return {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}

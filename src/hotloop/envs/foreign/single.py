@@ -62,7 +62,7 @@ class SingleSubject(OneEnvSubject):
         self._begun, self.resets = None, self.resets + 1
         seen, info = split_reset(given)
         self.last = (seen, 0.0, False, False, info)
-        self._answers.begin(self._parts())
+        self._note_names()
 
     def step(self, actions: Any) -> None:
         self.play((actions,))
@@ -185,6 +185,7 @@ class ModelSubject(OneEnvSubject):
 
     autoreset = "made again after the step that ends it"
     returns_outputs = False
+    _lived: int = 0
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -194,8 +195,6 @@ class ModelSubject(OneEnvSubject):
         """The keys of its maker."""
         self._fresh = not has(self.env, "reset")
         """Whether it is as it was made, and needs no reset."""
-        self._lived = 0
-        """Steps of agents."""
         self._shows_agents = self.spec.agents == 1 and has(self.env, "agents")
 
     def _anew(self) -> Any:
@@ -212,7 +211,7 @@ class ModelSubject(OneEnvSubject):
         self._fresh = True
         self.resets += 1
         self._see(split_reset(begun)[0])
-        self._answers.begin(self._parts())
+        self._note_names()
 
     def step(self, actions: Any) -> None:
         lifeline.beat(self._pulse, self._calls)
@@ -226,10 +225,6 @@ class ModelSubject(OneEnvSubject):
                 self.resets += 1
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
-
-    @property
-    def agent_steps(self) -> int:
-        return self._lived
 
     def _see(self, returned: Any) -> None:
         if isinstance(returned, tuple) and len(returned) in (4, 5):
@@ -279,7 +274,7 @@ class FunctionSubject(ModelSubject):
     def reset(self) -> None:
         self._pulse[lifeline.DOING] = lifeline.Activity.STEP
         self._see(None)
-        self._answers.begin(self._parts())
+        self._note_names()
 
     def step(self, actions: Any) -> None:
         lifeline.beat(self._pulse, self._calls)

@@ -37,7 +37,7 @@ from hotloop.envs.foreign.inside import (
     time_inside,
     unwrapped,
 )
-from hotloop.envs.foreign.outputs import DECLARED, Answers, check_output, everything, examine, unseen
+from hotloop.envs.foreign.outputs import DECLARED, NO_ROWS, check_output, everything, examine, unseen
 from hotloop.envs.foreign.phases import PhaseLog, Reported, log_steps, skip_resets
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers
@@ -177,6 +177,7 @@ class ForeignSubject(OneByOne, ABC):
     def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
         return actions if self._mask() is None else picks(random, actions, self._rows)
 
+    _lived: int | None = None  # Agent-steps so far, where agents come and go
     _rows: int | None = None  # Chances that a call takes; None where it takes one
 
     def settle(self, actions: Any) -> Any:
@@ -205,7 +206,7 @@ class ForeignSubject(OneByOne, ABC):
 
     @property
     def agent_steps(self) -> int:
-        return self.env_steps * self.spec.agents
+        return self.env_steps * self.spec.agents if self._lived is None else self._lived
 
     def _counted(self) -> dict[str, int]:
         """Return what is counted here of an env: steps, agent-steps and resets."""
@@ -299,7 +300,7 @@ class ForeignSubject(OneByOne, ABC):
             return self._batch.phase_totals()
         return {} if self._log is None else self._log.totals
 
-    def step_log(self) -> StepLog | None:
+    def step_log(self) -> "StepLog | None":
         """That of the batch inside one of our own adapters, or of what the env says itself."""
         return self._log if self._batch is None else self._batch.step_log()
 
@@ -318,12 +319,18 @@ class OneEnvSubject(ForeignSubject):
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
-        self._answers = Answers()
+        self._names: tuple[str, ...] = ()
+        """Of what the last reset gave: a comparison asks for all of them, and for no others, every time."""
         self.last: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
-        return self._answers.read(self._parts())
+        now = everything(self._parts())
+        return {name: now.get(name, NO_ROWS) for name in self._names}
+
+    def _note_names(self) -> None:
+        """Note the names of what the env gives at its reset; infos that come and go are left out."""
+        self._names = tuple(everything(self._parts()))
 
     def _everything(self) -> Mapping[str, NDArray[Any]]:
         """All of the last call's answers, also those that a reset does not give."""

@@ -54,9 +54,11 @@ class ZooSubject(OneEnvSubject):
 class ParallelSubject(ZooSubject):
     """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
 
+    _lived: int = 0
+
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
-        self._agent_steps, self._rows = 0, len(env.possible_agents)
+        self._rows = len(env.possible_agents)
         self.observation = {}
         self._infos: Mapping[str, Any] = {}
 
@@ -66,7 +68,7 @@ class ParallelSubject(ZooSubject):
         nothing = dict.fromkeys(self.env.agents, 0.0)
         not_yet = dict.fromkeys(self.env.agents, False)
         self.last = (self.observation, nothing, not_yet, not_yet, self._infos)
-        self._answers.begin(self._parts())
+        self._note_names()
 
     def step(self, actions: Any) -> None:
         lifeline.beat(self._pulse, self._calls)
@@ -74,7 +76,7 @@ class ParallelSubject(ZooSubject):
             living = self.env.agents
             if type(actions) is Pick:
                 actions = self._pick(actions)
-            self._agent_steps += len(living)
+            self._lived += len(living)
             if len(living) != len(actions):
                 actions = {agent: actions[agent] for agent in living}
             self.last = given = self._step(actions)
@@ -111,10 +113,6 @@ class ParallelSubject(ZooSubject):
     def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
         return dict(zip(self.env.possible_agents, map(plain_action, row[0]), strict=True))
 
-    @property
-    def agent_steps(self) -> int:
-        return self._agent_steps
-
     def _parts(self) -> dict[str, Any]:
         return {**super()._parts(), "next_observations": self.observation}
 
@@ -137,7 +135,7 @@ class TurnSubject(ZooSubject):
 
     def reset(self) -> None:
         self._run_reset(partial(self._begin, seed=self.spec.seed))
-        self._answers.begin(self._parts())
+        self._note_names()
 
     def step(self, actions: Any) -> None:
         """Take a turn by the action of the agent selected; the dead pass."""
