@@ -338,6 +338,7 @@ class TensorSubject(ForeignSubject):
     """An env of torchrl, or a batch of them; one that ended begins anew in the same call."""
 
     autoreset = "SameStep"
+    spaces = (None, None)
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
@@ -378,10 +379,6 @@ class TensorSubject(ForeignSubject):
         named = {name: self._shown[key] for key, name in PARTS.items() if key in self._shown}
         rows = everything({"observations": seen, **named})
         return {name: each.reshape(self.spec.num_envs, -1) for name, each in rows.items()}
-
-    @property
-    def spaces(self) -> tuple[None, None]:
-        return None, None
 
     def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows.reshape(len(rows), self.spec.num_envs, -1)

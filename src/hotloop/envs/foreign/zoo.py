@@ -54,6 +54,7 @@ class ZooSubject(OneEnvSubject):
 class ParallelSubject(ZooSubject):
     """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
 
+    masks = None  # Agents may have different actions; a policy gets theirs by name
     _lived: int = 0
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
@@ -104,11 +105,6 @@ class ParallelSubject(ZooSubject):
         told = {agent: mask_in(infos.get(agent), seen.get(agent)) for agent in self.env.agents}
         masks = {agent: mask for agent, mask in told.items() if mask is not None}
         return masks or None
-
-    @property
-    def masks(self) -> None:
-        """None: agents may have different actions; a policy gets theirs by name."""
-        return None
 
     def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
         return dict(zip(self.env.possible_agents, map(plain_action, row[0]), strict=True))
