@@ -76,7 +76,7 @@ from hotloop.lab.profile import probes as probing
 from hotloop.lab.profile import trace
 from hotloop.lab.profile.calls import LOOP, loop_times, of_env_step, step_times
 from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.lab.profile.slow import Watch
+from hotloop.lab.profile.slow import CallWatch
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.sim.games import counted_games, rounds_for_games, with_games
 from hotloop.lab.sim.seated import Seated, is_seated
@@ -294,11 +294,11 @@ class StepView:
         self._times.begin()
         self._work.begin()
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
+    def look(self, watch: CallWatch, actions: Sequence[Actions]) -> Turn:
         with watch.look():
             return timed(partial(self.turn, watch, actions))
 
-    def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
+    def turn(self, watch: CallWatch, actions: Sequence[Actions]) -> int:
         begin = now_ns()
         play(self._batch, Glancing(actions), len(actions))
         watch.end_ns = now_ns()  # the last call's end and the whole's are one reading
@@ -351,14 +351,14 @@ class LoopView:
     def begin(self) -> None:
         """After the warm-up, of which it kept nothing."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Turn:
+    def look(self, watch: CallWatch, actions: Sequence[Actions]) -> Turn:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
             took = timed(partial(self.turn, watch, actions))
         self._turns.append(loop_times(self._subject, spans.tree(), self._wall_ns, len(actions), native))
         return took
 
-    def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
+    def turn(self, watch: CallWatch, actions: Sequence[Actions]) -> int:
         begin = now_ns()
         with span(LOOP):
             ns = play_in_laps(self._player, actions, watch.counted)
@@ -408,7 +408,7 @@ class ProfileSides:
     plan: ProfilePlan
     clean: Subject
     watched: Subject
-    watch: Watch
+    watch: CallWatch
     view: View
     script: Journal
     subject: Subject  # The watched one itself, without what keeps or chooses its actions
@@ -493,7 +493,9 @@ def open_sides(plan: ProfilePlan, stack: ExitStack) -> ProfileSides:
     subject = stack.enter_context(closing(plan.opener.watched(plan.target)))
     functions = [find(name, home_of(plan.target.name)) for name in plan.functions]
     collects = stack.enter_context(no_collection(plan.garbage))
-    watch = stack.enter_context(Watch(subject, by_laps=plan.by_laps, collects=collects, tracer=plan.tracer))
+    watch = stack.enter_context(
+        CallWatch(subject, by_laps=plan.by_laps, collects=collects, tracer=plan.tracer)
+    )
     both: dict[str, Any] = {"plan": plan, "watch": watch, "subject": subject}
     if not plan.by_laps:
         assert isinstance(subject, Batch), "what is no loop is one of our presets"

@@ -45,8 +45,6 @@ from hotloop.lab.profile.calls import (
     HEAD,
     LOOP,
     Calls,
-    Events,
-    Numbers,
     Sample,
     Steps,
     Timeline,
@@ -66,6 +64,18 @@ FILLED = 0.7  # Of the log that a stretch is planned to fill
 
 
 KEPT = 10  # Slowest calls without a reset, and as many with one
+
+LOADED_TIMES = 11
+
+# How often the step is run: from the same saved state, or each time at the end of a fresh run.
+FRESH_TIMES = 3
+
+BUDGET_NS = 60_000_000_000  # After which no further fresh run is begun
+NEAR = 1_000  # Steps before it whose median is what a step takes now
+
+SAVED = "saved before the step and loaded again"
+
+FRESH = "a fresh run each time"
 
 Check = tuple[int, str]  # A step, and what all envs gave back after it, hashed
 
@@ -89,23 +99,22 @@ class CallStatistics:
         self.slowest = both[:KEPT]
 
     def spreads(self) -> dict[str, Spread]:
-        return {path: spread_of(path, histogram) for path, histogram in self._histograms.items()}
+        return {
+            path: Spread(
+                path=path,
+                calls=histogram.count,
+                p50_ns=histogram.percentile(0.50),
+                p95_ns=histogram.percentile(0.95),
+                p99_ns=histogram.percentile(0.99),
+                max_ns=float(histogram.max),
+            )
+            for path, histogram in self._histograms.items()
+        }
 
     @property
     def typical_ns(self) -> float | None:
         known = self._histograms.get(WALL)
         return known.percentile(0.50) if known else None
-
-
-def spread_of(path: str, histogram: Histogram) -> Spread:
-    return Spread(
-        path=path,
-        calls=histogram.count,
-        p50_ns=histogram.percentile(0.50),
-        p95_ns=histogram.percentile(0.95),
-        p99_ns=histogram.percentile(0.99),
-        max_ns=float(histogram.max),
-    )
 
 
 class SlowestCalls:
@@ -120,12 +129,18 @@ class SlowestCalls:
     def add(self, calls: Calls, before: int, check: Check) -> list[int]:
         """Take in a stretch that began after step `before`; returns which of its calls are now kept."""
         self.calls += len(calls)
-        self.pauses = add_pauses(self.pauses, calls.gc.ns)
+        pauses = self.pauses
+        self.pauses = Pauses(
+            collections=pauses.collections + len(calls.gc.ns),
+            total_ns=pauses.total_ns + int(calls.gc.ns.sum()),
+            longest_ns=max(pauses.longest_ns, int(calls.gc.ns.max(initial=0))),
+        )
         kept: list[int] = []
         for kind, which in ((self.ordinary, calls.resets == 0), (self.with_reset, calls.resets > 0)):
             for sample in calls.samples:
                 kind.count(sample, which)
-            chosen = slowest_of(calls.wall_ns, which)
+            mine = np.flatnonzero(which)
+            chosen: list[int] = mine[np.argsort(-calls.wall_ns[mine], kind="stable")[:KEPT]].tolist()
             kind.keep_if_slowest([self.describe(calls, call, before, check) for call in chosen])
             steps = {step.step for step in kind.slowest}
             kept += [call for call in chosen if before + call + 1 in steps]
@@ -178,23 +193,7 @@ class SlowestCalls:
         return [tuple(replace(step, rank=next(ranks)) for step in kind.slowest) for kind in kinds]
 
 
-def slowest_of(wall_ns: Numbers, which: NDArray[np.bool_]) -> list[int]:
-    """The slowest calls of some, the slowest first."""
-    mine = np.flatnonzero(which)
-    order = np.argsort(-wall_ns[mine], kind="stable")[:KEPT]
-    chosen: list[int] = mine[order].tolist()
-    return chosen
-
-
-def add_pauses(pauses: Pauses, ns: Numbers) -> Pauses:
-    return Pauses(
-        collections=pauses.collections + len(ns),
-        total_ns=pauses.total_ns + int(ns.sum()),
-        longest_ns=max(pauses.longest_ns, int(ns.max(initial=0))),
-    )
-
-
-class Watch:
+class CallWatch:
     """Looks at stretches of calls: `with watch.look(): play(...)`, then `note`."""
 
     def __init__(
@@ -287,7 +286,11 @@ class Watch:
         self.keeper.missed += events.missed
         if self._tracer is not None:
             self._tracer.add(seen, events, steps, before, kept)
-        self._plan(calls, events)
+        if self._by_laps and calls:
+            # Make the next stretch as long as the log has room for.
+            per_call = (len(events.place) + events.missed) / calls + 1
+            room = max(1, int(FILLED * EVENTS / per_call))
+            self._room = room if self._batch is None else min(room, self._log_rows)
         return int(seen.gc.ns.sum())
 
     def _resets_in(self, counted: Any, steps: Steps | None) -> Any:
@@ -297,13 +300,6 @@ class Watch:
         resets = np.diff(counted, prepend=self._resets)
         self._resets = self.counted.resets
         return resets
-
-    def _plan(self, calls: int, events: Events) -> None:
-        """Make the next stretch as long as the log has room for."""
-        if self._by_laps and calls:
-            per_call = (len(events.place) + events.missed) / calls + 1
-            room = max(1, int(FILLED * EVENTS / per_call))
-            self._room = room if self._batch is None else min(room, self._log_rows)
 
     def spreads(self) -> dict[str, Spread]:
         """How phases varied where no episode began; what only happens where one does, there."""
@@ -325,7 +321,10 @@ class Watch:
             reset_spreads=tuple(keeper.with_reset.spreads().values()),
             pauses=keeper.pauses,
             target=target.name,
-            given={key: plain(value) for key, value in target.keys.items()},
+            given={
+                key: value if value is None or isinstance(value, (str, int, float)) else str(value)
+                for key, value in target.keys.items()
+            },
             policy=policy,
             draws=journal.draws,
         )
@@ -360,23 +359,6 @@ def fingerprint(subject: Subject) -> str:
     return f"{hashed:08x}"
 
 
-def plain(value: object) -> object:
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
-
-
-LOADED_TIMES = 11
-
-# How often the step is run: from the same saved state, or each time at the end of a fresh run.
-FRESH_TIMES = 3
-
-BUDGET_NS = 60_000_000_000  # After which no further fresh run is begun
-NEAR = 1_000  # Steps before it whose median is what a step takes now
-
-SAVED = "saved before the step and loaded again"
-
-FRESH = "a fresh run each time"
-
-
 @dataclass(slots=True, kw_only=True)
 class Rerun:
     """What was seen of the step so far."""
@@ -394,7 +376,14 @@ class Rerun:
     def is_over(self) -> bool:
         return len(self.wall_ns) >= (LOADED_TIMES if self.how == SAVED else FRESH_TIMES)
 
-    def saw(self, watch: Watch) -> None:
+    def median_phases(self) -> dict[str, int]:
+        """Return the phases of the run that took the median time."""
+        if not self.wall_ns:
+            return {}
+        order = sorted(range(len(self.wall_ns)), key=self.wall_ns.__getitem__)
+        return self.phases[order[len(order) // 2]]
+
+    def note(self, watch: CallWatch) -> None:
         """Take in the step that the watch looked at last."""
         step = watch.last_step
         assert step is not None, "the watch has looked at it"
@@ -426,7 +415,9 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
         refuse_other_workload(record, clean.spec)
         recorder = Recorder("replay", clean.spec)
         with until_interrupted(attempt):
-            run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
+            begin = now_ns()
+            while not attempt.is_over and now_ns() - begin < BUDGET_NS:
+                run_once(slow, step, attempt, progress, collects=collects)
         return judge(rerun_record(recorder, clean, record, step, attempt))
 
 
@@ -440,44 +431,25 @@ def refuse_other_workload(record: Record, spec: Spec) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What is to be come to."""
-
-    slow: Slow
-    step: SlowStep
-    collects: bool
-
-
-def run_all(run: Run, attempt: Rerun, progress: Progress) -> None:
-    """Run the step as often as there is time for: from its saved state, or each time anew."""
-    begin = now_ns()
-    while not attempt.is_over and now_ns() - begin < BUDGET_NS:
-        run_once(run, attempt, progress)
-    attempt.partial = False
-
-
-def can_load(subject: Subject, slow: Slow) -> bool:
-    """Whether a state can be put back: all of it is in the envs of a batch, and no policy remembers."""
-    return subject.can_save and not is_live(slow.policy)
-
-
-def run_once(run: Run, attempt: Rerun, progress: Progress) -> None:
+def run_once(slow: Slow, step: SlowStep, attempt: Rerun, progress: Progress, *, collects: bool) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
+    live = is_live(slow.policy)
     with ExitStack() as stack:
-        subject = stack.enter_context(closing(open_subject(run.slow.profiled_target, profile=True)))
-        by_laps = not subject.logs_itself or is_live(run.slow.policy)
-        times = LOADED_TIMES if can_load(subject, run.slow) else 1
+        subject = stack.enter_context(closing(open_subject(slow.profiled_target, profile=True)))
+        by_laps = not subject.logs_itself or live
+        # A state can be put back if all of it is in the envs of a batch, and no policy remembers.
+        times = LOADED_TIMES if subject.can_save and not live else 1
         attempt.how = SAVED if times > 1 else FRESH
-        watch = stack.enter_context(Watch(subject, by_laps=by_laps, collects=run.collects))
+        watch = stack.enter_context(CallWatch(subject, by_laps=by_laps, collects=collects))
         player: Subject = Watched(subject, keep=False) if by_laps else subject
-        script = actions_of(run, subject, stack)
-        if is_live(run.slow.policy):
-            player = Actor(player, load(run.slow.policy, timed=True))
+        # The actions of the profile, as far as the state is compared.
+        play = RandomPlay(Actor(subject, load(slow.policy))) if live else play_of(slow.policy, subject)
+        script = play_again(stack.enter_context(closing(play)), slow.draws, step.check_step)
+        if live:
+            player = Actor(player, load(slow.policy, timed=True))
         subject.reset()
         warming = watch.warming(player)
-        near = step_until(warming, script, run.step.step - 1, progress)
-        attempt.near_ns.append(near)
+        attempt.near_ns.append(step_until(warming, script, step.step - 1, progress))
         watch.begin()
         chosen = next(script)
         states = [subject.save(env) for env in range(subject.spec.num_envs)] if times > 1 else []
@@ -485,17 +457,12 @@ def run_once(run: Run, attempt: Rerun, progress: Progress) -> None:
             for env, state in enumerate(states if turn else ()):
                 subject.load(env, state)
             look(watch, player, chosen, by_laps=by_laps)
-            attempt.saw(watch)
-        compare_check(run.step, subject, player, script, attempt)
+            attempt.note(watch)
+        # Play on to where the profile looked at the state; one run that differs is enough.
+        for actions in script:
+            player.step(actions)
+        attempt.same_way = fingerprint(subject) == step.check and attempt.same_way is not False
         attempt.counters = subject.counters
-
-
-def actions_of(run: Run, subject: Subject, stack: ExitStack) -> Iterator[Actions]:
-    """The actions of the profile, as far as the state is compared."""
-    live = is_live(run.slow.policy)
-    play = RandomPlay(Actor(subject, load(run.slow.policy))) if live else play_of(run.slow.policy, subject)
-    script = stack.enter_context(closing(play))
-    return play_again(script, run.slow.draws, run.step.check_step)
 
 
 def step_until(subject: Subject, script: Iterator[Actions], calls: int, progress: Progress) -> float:
@@ -511,7 +478,7 @@ def step_until(subject: Subject, script: Iterator[Actions], calls: int, progress
     return float(median(near[: min(calls, NEAR)].tolist())) if calls else 0.0
 
 
-def look(watch: Watch, player: Subject, chosen: Actions, *, by_laps: bool) -> None:
+def look(watch: CallWatch, player: Subject, chosen: Actions, *, by_laps: bool) -> None:
     """Time the one step."""
     with watch.look():
         if by_laps:
@@ -520,15 +487,6 @@ def look(watch: Watch, player: Subject, chosen: Actions, *, by_laps: bool) -> No
         else:
             player.step(chosen)
     watch.note(1)
-
-
-def compare_check(
-    step: SlowStep, subject: Subject, player: Subject, script: Iterator[Actions], attempt: Rerun
-) -> None:
-    """Play on to where the profile looked at the state, and compare; one run that differs is enough."""
-    for chosen in script:
-        player.step(chosen)
-    attempt.same_way = fingerprint(subject) == step.check and attempt.same_way is not False
 
 
 def rerun_record(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, attempt: Rerun) -> Record:
@@ -545,7 +503,7 @@ def rerun_record(recorder: Recorder, clean: Subject, of: Record, step: SlowStep,
         typical_then_ns=typical_then,
         wall_ns=tuple(attempt.wall_ns),
         gc_ns=tuple(attempt.gc_ns),
-        phases=middle_of(attempt),
+        phases=attempt.median_phases(),
         how=attempt.how,
         same_way=attempt.same_way,
         unlike=tuple(unlike(of, setting.machine, recorder.code)),
@@ -572,14 +530,6 @@ def repeated(excess_ns: float, again_ns: Sequence[float], same_way: bool | None)
     if not again_ns or same_way is False or excess_ns <= 0:
         return "cannot tell"
     return "slow again" if median(again_ns) >= excess_ns / 2 else "not slow again"
-
-
-def middle_of(attempt: Rerun) -> dict[str, int]:
-    """The phases of the run that took the median time."""
-    if not attempt.wall_ns:
-        return {}
-    order = sorted(range(len(attempt.wall_ns)), key=attempt.wall_ns.__getitem__)
-    return attempt.phases[order[len(order) // 2]]
 
 
 def unlike(of: Record, machine: Any, code: CodeInfo) -> Iterator[str]:
