@@ -8,8 +8,8 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Difference, PhaseRatio, Ratio, Validation
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.target import Target
+from hotloop.lab.validate.bundle import stand
 from hotloop.lab.validate.match import Match, match_of
-from hotloop.lab.validate.validate import stand
 
 FASTER = Ratio(estimate=9.0, low=8.0, high=10.0, pairs=30)
 WRONG = Difference(step=3, field="rewards", index=(0, 1), a="1.0", b="0.0")

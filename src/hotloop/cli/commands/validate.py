@@ -180,7 +180,7 @@ def replay_bundle(path: Path, trusted: Path | None, *, as_json: bool) -> int:
 
 def show_adoption(target: Target, options: ValidateOptions) -> int:
     """Show where a candidate stands, from records of a folder and from timing it beside its reference."""
-    from hotloop.lab.validate.validate import stand
+    from hotloop.lab.validate.bundle import stand
     from hotloop.report.kinds.validate import adoption
     from hotloop.report.terminal import draw
 

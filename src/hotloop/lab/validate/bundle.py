@@ -1,4 +1,4 @@
-"""Keep a difference with all it takes to see it again in one file, replay it, and shrink it."""
+"""Bundles: a difference with all it takes to see it again, replayed and shrunk; and the steps of adoption."""
 
 import io
 import json
@@ -12,22 +12,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core import registry
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.files import check_room, free_path, whole_bytes, write_new
 from hotloop.core.machine import version
 from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
 from hotloop.core.record.codec import ForeignError, from_plain
 from hotloop.core.record.codec import parse as read_json
-from hotloop.core.record.comparison import BUNDLE_FORMAT, BundleFacts, Difference
+from hotloop.core.record.comparison import (
+    BUNDLE_FORMAT,
+    AdoptionChecklist,
+    BundleFacts,
+    Comparison,
+    Configuration,
+    Difference,
+)
+from hotloop.core.settings import describe
 from hotloop.core.target import Target
+from hotloop.envs.spec import BatchSettings
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions
 from hotloop.lab.validate.equal import closeness_of
-from hotloop.lab.validate.match import open_aligned, takes
+from hotloop.lab.validate.match import Match, open_aligned, takes
 from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
 
 SUFFIX = ".bundle"
+
+# What a soak compares, and an adoption needs
+SOAK_COMPARISONS = 100_000
+SOAK_RIVALS = 1_000_000  # Beside another way of the same world, which is native code too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -358,3 +373,119 @@ def with_key(bundle: Bundle, key: str, value: object) -> Bundle:
         side.with_keys({key: value}) for side in (bundle.facts.reference, bundle.facts.candidate)
     )
     return replace(bundle, facts=replace(bundle.facts, reference=reference, candidate=candidate))
+
+
+def stand(
+    match: Match, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
+) -> AdoptionChecklist:
+    """Return where a candidate stands; `targets` are what it has to be validated on."""
+    by_workload: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda each: each.created):
+        if concerns(record, match, targets):
+            by_workload.setdefault(record.target.workload_hash, []).append(record)
+    configurations = tuple(map(configuration, by_workload.values()))
+    wanted = SOAK_RIVALS if match.rival else SOAK_COMPARISONS
+    done = {
+        target: sum(each.comparisons for each in configurations if each.target == target)
+        for target in targets
+    }
+    missing = tuple(target for target in targets if done[target] < wanted)
+    step, why, command = next_step(match, targets, configurations, missing, compared)
+    alone = compared.ratio if compared else None
+    if compared and match.rival:
+        phases = (each.ratio for each in compared.phases if each.phase == match.rival.phase)
+        alone = next(phases, None)
+    return AdoptionChecklist(
+        candidate=match.candidate.words,
+        reference=match.reference.words,
+        configurations=configurations,
+        wanted=wanted,
+        missing=missing,
+        outcome=compared.outcome if compared else None,
+        alone=alone,
+        whole=compared.ratio if compared else None,
+        part=f"the phase {match.rival.phase}" if match.rival else "the whole step",
+        is_default=is_default(match),
+        step=step,
+        why=why,
+        command=command,
+    )
+
+
+def concerns(record: Record, match: Match, targets: Sequence[str]) -> bool:
+    """Return whether a record compared this candidate with this reference, whatever the workload."""
+    checked = record.validation
+    if checked is not None and checked.against is None and record.target.name in targets:
+        # a run that had both ways of the phase work, and compared them at every step
+        if match.rival is None or match.rival.shadow is None:
+            return False
+        settings = {**record.target.params, **record.target.variant, **record.target.keys}
+        return str(settings.get(match.rival.shadow)).lower() == "true"
+    if record.kind != "validate" or checked is None or not checked.against:
+        return False
+    if record.target.name not in targets:
+        return False
+    was, reference = Target.parse(checked.against), match.reference
+    if reference.is_foreign or was.is_foreign:
+        return was.name == reference.name
+    ways = [rival.parameter for rival in registry.find(reference.name).world.rivals.values()]
+    return all(was.keys.get(key) == reference.keys.get(key) for key in ("impl", "device", *ways))
+
+
+def configuration(records: Sequence[Record]) -> Configuration:
+    """Return what the records of one workload come to together; they are sorted, the oldest first."""
+    found = [record.validation for record in records if record.validation]
+    last = records[-1]
+    return Configuration(
+        target=last.target.name,
+        keys=last.target.params,
+        comparisons=sum(each.comparisons for each in found if not each.mismatches),
+        mismatches=sum(each.mismatches for each in found),
+        runs=len(found),
+        difference=found[-1].difference,
+        bundle=found[-1].bundle,
+    )
+
+
+def is_default(match: Match) -> bool:
+    """Return whether the candidate is what a target without keys gets already."""
+    if match.candidate.is_foreign:
+        return False
+    world = registry.find(match.candidate.name).world
+    defaults = {info.name: info.default for info in [*describe(world.parameters), *describe(BatchSettings)]}
+    changed = {
+        key: value for key, value in match.candidate.keys.items() if match.reference.keys.get(key) != value
+    }
+    return all(value == defaults.get(key) or defaults.get(key) == "auto" for key, value in changed.items())
+
+
+def next_step(
+    match: Match,
+    targets: Sequence[str],
+    configurations: Sequence[Configuration],
+    missing: Sequence[str],
+    compared: Comparison | None,
+) -> tuple[int, str, str]:
+    """Return the number of the first step that is not done, why it is not, and the command to run."""
+    against = f" --against {quoted(match.against)}"
+    for each in configurations:
+        if each.difference:
+            bundle = each.bundle or "BUNDLE"
+            return 1, f"{each.target} differs: {each.difference}", f"hotloop validate --replay {bundle}"
+    if missing:
+        where = targets[0].partition("/")[0] if list(missing) == list(targets) != [missing[0]] else missing[0]
+        return 1, f"too little compared on {', '.join(missing)}", f"hotloop validate {where} soak{against}"
+    sides = f"hotloop compare {quoted(match.reference.words)} {quoted(match.candidate.words)} --profile"
+    if compared is None or compared.outcome in ("cannot tell", "slower", "same"):
+        why = f"{compared.outcome}: {compared.why}" if compared else "it was not timed"
+        return 2, why, f"{sides} --thorough"
+    if not is_default(match):
+        return 3, "equal and faster, and not yet what one gets", f"hotloop bench {match.candidate.words}"
+    if match.rival:
+        return 4, f"it is the default, and {match.rival.old_way} is still there", match.rival.removal
+    return 5, "it is the default; the reference stays, as its specification", sides
+
+
+def quoted(words: str) -> str:
+    """Return words as a shell takes them as one argument."""
+    return f'"{words}"' if " " in words else words

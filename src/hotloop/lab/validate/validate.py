@@ -6,65 +6,326 @@ other batch sizes and with more threads, held against the same play by hashes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-from hotloop.core import registry
+import numpy as np
+from numpy.typing import NDArray
+
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.record.comparison import AdoptionChecklist, Comparison, Configuration, Validation
-from hotloop.core.settings import describe
+from hotloop.core.record.comparison import Difference, PlayedTape, Validation
 from hotloop.core.target import Target
+from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import open_separately
-from hotloop.envs.spec import BatchSettings, Spec
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM, draw_timing_seed
 from hotloop.lab.measure.record import COVERAGE, Recorder, describe_method, kept_so_far, play_digest
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
-from hotloop.lab.validate.equal import check_ignored, closeness_of, notices_of
-from hotloop.lab.validate.lockstep import (
-    CourseResult,
-    Limits,
-    Way,
-    course_result,
-    other_ways,
-    play_course,
-    play_otherwise,
+from hotloop.lab.validate.bundle import (
+    SOAK_COMPARISONS,
+    SOAK_RIVALS,
+    Bundle,
+    bundle_of,
+    follow,
+    from_last_good,
+    play_bundle,
+    resets_by_step,
+    shrink,
+)
+from hotloop.lab.validate.equal import (
+    Closeness,
+    check_ignored,
+    closeness_of,
+    is_ignored,
+    notices_of,
+    row_hashes,
+    snapshot,
 )
 from hotloop.lab.validate.match import (
     ADVERSARIAL,
     Course,
     Match,
+    actions_of,
     courses_for,
+    is_aligned,
     more_threads,
+    open_aligned,
+    resets_before,
     rivals,
     takes,
 )
+from hotloop.lab.validate.shadow import Played, Shadowing
 from hotloop.options.validate import SMOKE, SOAK, ValidateOptions
 
 # For both sides together; playing the tapes in other ways takes the rest of a minute
 SMOKE_NS = 45_000_000_000
 
-SOAK_COMPARISONS = 100_000
-SOAK_RIVALS = 1_000_000  # Beside another way of the same world, which is native code too
 ITSELF_CALLS = 300
 
 ITSELF_NS = 1_500_000_000  # How far the reference is played against itself, a course
 AGAIN_CALLS = 2_000  # Of a smoke test are played in other ways
 AGAIN_SHARE = 4 / 3  # What all of a smoke test takes about, beside what the first plays take
 
-
 # That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio
 TIMED_NS = 50_000_000
+
+SIZES = (1, 3, 64)  # Of the batches that the candidate plays a tape again in
+
+# The field of a difference that was seen in hashes and did not come again in lockstep
+EVERYTHING = "everything"
+
+Moved = Callable[[int], None]  # Told how many calls have been made since it was last told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When a course is over."""
+
+    calls: int | None = None
+    box_ns: int | None = None
+
+    def are_reached(self, calls: int, begin_ns: int) -> bool:
+        if self.calls is not None and calls >= self.calls:
+            return True
+        return self.box_ns is not None and now_ns() - begin_ns >= self.box_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How strictly two sides are compared."""
+
+    closeness: Closeness
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class CourseResult:
+    """What a course showed."""
+
+    part: PlayedTape
+    difference: Difference | None = None
+    bundle: Bundle | None = None
+    unkept: str = ""  # Why there is no bundle of the difference
+    interrupted: bool = False
+    timing: tuple[int, int] = (0, 0)  # ns in the steps of the reference and of the candidate
+    # Of everything, an env each, at every moment of the play
+    hashes: list[NDArray[np.uint64]] = field(default_factory=list)
+    played: Played = field(default_factory=Played)
+    # `fields` that were compared, those `left_out`, with the `settings`, and those of one side only
+    seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)  # The candidate's own account
+    # The convention in which the candidate was shown env by env; empty where it was shown as it is
+    autoreset: str = ""
+    envs_not_compared: int = 0
+
+    def keep(self, shadowing: Shadowing, reference: Target, candidate: Target) -> None:
+        """Make the bundle of a difference, if there is one; that it cannot be made does not unmake it."""
+        if shadowing.difference is None:
+            return
+        try:
+            self.bundle = bundle_of(shadowing, tape=self.part.tape, reference=reference, candidate=candidate)
+        except InputError as error:
+            self.unkept = str(error)
+
+    def first_calls(self, calls: int) -> "CourseResult":
+        """The same play, as far as so many calls; the hashes beyond are never asked for."""
+        resets = [each for each in self.played.resets if each[0] < calls]
+        return replace(self, played=replace(self.played, actions=self.played.actions[:calls], resets=resets))
+
+
+def play_course(
+    match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
+) -> CourseResult:
+    """Play a course on both sides, until its limits or until they differ."""
+    targets = [with_keys(side, course) for side in (match.reference, match.candidate)]
+    sides = open_aligned(*targets)
+    shadowing = Shadowing(*sides, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
+    hashes: list[NDArray[np.uint64]] = []
+    with closing(shadowing):
+        with until_interrupted() as state:
+            shadowing.reset()
+            begin = now_ns()
+            hashes.append(row_hashes(shadowing.answered))
+            actions = actions_of(course.tape, shadowing.candidate)
+            for calls in count():
+                if shadowing.difference or limits.are_reached(calls, begin):
+                    break
+                if envs := resets_before(course.tape, calls, shadowing.candidate.spec.num_envs):
+                    shadowing.reset_many(envs)
+                    hashes.append(row_hashes(shadowing.answered))
+                if shadowing.difference:
+                    break
+                shadowing.step(next(actions))
+                hashes.append(row_hashes(shadowing.answered))
+                moved(1)
+        found = course_result(shadowing, course.tape, hashes)
+        found.interrupted = state.partial
+        if bundled:
+            found.keep(shadowing, *targets)
+        return found
+
+
+def course_result(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> CourseResult:
+    """Return what two sides have shown since their reset."""
+    spec = shadowing.candidate.spec
+    sides = (shadowing.reference, shadowing.candidate)
+    by_env = is_aligned(*sides)
+    # fields that were ignored, or shown in unlike forms, and first shown after the reset
+    ignored = {name for name in shadowing.names if is_ignored(name, shadowing.ignore)}
+    unseen = {name for side in sides if by_env for name in side.unseen()}
+    return CourseResult(
+        part=PlayedTape(
+            tape=tape,
+            num_envs=spec.num_envs,
+            threads=spec.threads,
+            steps=shadowing.steps,
+            comparisons=shadowing.comparisons,
+        ),
+        difference=shadowing.difference,
+        timing=(shadowing.reference_ns, shadowing.candidate_ns),
+        hashes=hashes,
+        played=shadowing.played,
+        seen={
+            "fields": shadowing.fields,
+            "left_out": tuple(sorted({*shadowing.left_out, *ignored, *unseen})),
+            "settings": tuple(shadowing.given.names if shadowing.given else ()),
+            "one_sided": tuple(sorted(shadowing.offers.one_sided)),
+            "ignore": shadowing.ignore,
+            "names": tuple(shadowing.names),
+        },
+        counters=dict(shadowing.candidate.counters),
+        autoreset=shadowing.candidate.autoreset if by_env else "",
+        envs_not_compared=spec.num_envs - shadowing.envs,
+    )
+
+
+def with_keys(target: Target, course: Course, **more: object) -> Target:
+    """Return a target with the keys of a course."""
+    return target.with_keys({**course.keys, **more})
+
+
+def other_ways(match: Match, threads: int) -> list[dict[str, object]]:
+    """Return the batch sizes and threads that must change nothing, as far as the candidate takes them."""
+    wanted = [*((size, 1) for size in SIZES), (SIZES[-1], threads)]
+    able = {key: takes(match.candidate, key) for key in ("num_envs", "threads")}
+    named: list[dict[str, object]] = [{"num_envs": envs, "threads": count} for envs, count in wanted]
+    ways = [{key: value for key, value in way.items() if able[key]} for way in named]
+    return [way for i, way in enumerate(ways) if way and way not in ways[:i]]
+
+
+def play_otherwise(
+    match: Match, course: Course, first: CourseResult, keys: dict[str, object], way: Way, moved: Moved
+) -> CourseResult:
+    """Play a course's tape by the candidate made in another way, and compare hashes of everything.
+
+    Where they differ, the reference plays as much of it again, so that the place can be named.
+    """
+    left_out = (*first.seen["left_out"], *first.seen["ignore"])
+    candidate = open_target(with_keys(match.candidate, course, **keys))
+    with closing(EnvByEnv([candidate], first.autoreset) if first.autoreset else candidate) as subject:
+        spec, compared = subject.spec, first.part.num_envs - first.envs_not_compared
+        envs = min(spec.num_envs, compared)
+        at = first_apart(subject, first, left_out, envs, moved)
+        steps = len(first.played.actions) if at is None else at[0]
+        found = CourseResult(
+            part=PlayedTape(
+                tape=course.tape,
+                num_envs=spec.num_envs,
+                threads=spec.threads,
+                steps=steps,
+                comparisons=(steps + 1) * envs * spec.agents,
+                by_digest=True,
+            )
+        )
+    if at is not None:
+        locate_difference(found, match, course, first, keys, way, at)
+    return found
+
+
+def first_apart(
+    subject: Subject, first: CourseResult, left_out: tuple[str, ...], envs: int, moved: Moved
+) -> tuple[int, int] | None:
+    """Return the step and env at which a subject's hashes leave those of a play; None if they never do."""
+    expected = iter(first.hashes)
+
+    def apart() -> int | None:
+        wrong = next(expected)[:envs] != row_hashes(snapshot(subject, left_out, envs))
+        return int(np.argmax(wrong)) if wrong.any() else None
+
+    subject.reset()
+    env, begun = apart(), resets_by_step(first.played.resets)
+    for step, actions in enumerate(first.played.actions):
+        if env is None and step in begun:
+            subject.reset_some(widened(begun[step], subject.spec.num_envs, first.part.num_envs))
+            env = apart()
+        if env is not None:
+            return step, env
+        subject.step(fitted(actions, subject.spec.num_envs))
+        env = apart()
+        moved(1)
+    return None if env is None else (len(first.played.actions), env)
+
+
+def fitted(actions: Any, num_envs: int) -> Any:
+    """Return the actions of a call for another number of envs: the first ones, or all again and again."""
+    rows = np.resize(actions, (num_envs, *actions.shape[1:])) if num_envs > len(actions) else actions
+    return np.ascontiguousarray(rows[:num_envs])
+
+
+def widened(envs: list[int], num_envs: int, before: int) -> list[int]:
+    """Return the envs begun anew, as `fitted` spreads them."""
+    return [env for env in range(num_envs) if env % before in envs]
+
+
+def locate_difference(
+    found: CourseResult,
+    match: Match,
+    course: Course,
+    first: CourseResult,
+    keys: dict[str, object],
+    way: Way,
+    at: tuple[int, int],
+) -> None:
+    """Let the reference play beside the candidate made in this way, to say where they differ.
+
+    A reference that cannot be made as small, or a difference that does not come again, leaves the hashes.
+    """
+    step, env = at
+    found.difference = Difference(
+        step=step, field=EVERYTHING, index=(env,), a="one hash", b="another, which was not seen again"
+    )
+    wide, narrow = found.part.num_envs, found.part.num_envs < first.part.num_envs
+    if narrow and not takes(match.reference, "num_envs"):
+        return
+    candidate = with_keys(match.candidate, course, **keys)
+    reference = with_keys(match.reference, course, **({"num_envs": wide} if narrow else {}))
+    sides = open_aligned(reference, candidate)
+    shadowing = Shadowing(*sides, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
+    with closing(shadowing):
+        shadowing.reset()
+        rows = np.array([fitted(each, wide) for each in first.played.actions])
+        resets = [
+            (before, env)
+            for before, envs in resets_by_step(first.played.resets).items()
+            for env in widened(envs, wide, first.part.num_envs)
+        ]
+        follow(shadowing, rows, resets)
+        if shadowing.difference:
+            found.difference = shadowing.difference
+            found.keep(shadowing, reference, candidate)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -313,119 +574,3 @@ def validation(match: Match, way: Way, found: ValidationState, first: list[Cours
 def not_compared(seen: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the fields that were left out, or that only one side has ever shown."""
     return tuple(sorted({*seen.get("left_out", ()), *seen.get("one_sided", ())}))
-
-
-def stand(
-    match: Match, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
-) -> AdoptionChecklist:
-    """Return where a candidate stands; `targets` are what it has to be validated on."""
-    by_workload: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda each: each.created):
-        if concerns(record, match, targets):
-            by_workload.setdefault(record.target.workload_hash, []).append(record)
-    configurations = tuple(map(configuration, by_workload.values()))
-    wanted = SOAK_RIVALS if match.rival else SOAK_COMPARISONS
-    done = {
-        target: sum(each.comparisons for each in configurations if each.target == target)
-        for target in targets
-    }
-    missing = tuple(target for target in targets if done[target] < wanted)
-    step, why, command = next_step(match, targets, configurations, missing, compared)
-    alone = compared.ratio if compared else None
-    if compared and match.rival:
-        phases = (each.ratio for each in compared.phases if each.phase == match.rival.phase)
-        alone = next(phases, None)
-    return AdoptionChecklist(
-        candidate=match.candidate.words,
-        reference=match.reference.words,
-        configurations=configurations,
-        wanted=wanted,
-        missing=missing,
-        outcome=compared.outcome if compared else None,
-        alone=alone,
-        whole=compared.ratio if compared else None,
-        part=f"the phase {match.rival.phase}" if match.rival else "the whole step",
-        is_default=is_default(match),
-        step=step,
-        why=why,
-        command=command,
-    )
-
-
-def concerns(record: Record, match: Match, targets: Sequence[str]) -> bool:
-    """Return whether a record compared this candidate with this reference, whatever the workload."""
-    checked = record.validation
-    if checked is not None and checked.against is None and record.target.name in targets:
-        # a run that had both ways of the phase work, and compared them at every step
-        if match.rival is None or match.rival.shadow is None:
-            return False
-        settings = {**record.target.params, **record.target.variant, **record.target.keys}
-        return str(settings.get(match.rival.shadow)).lower() == "true"
-    if record.kind != "validate" or checked is None or not checked.against:
-        return False
-    if record.target.name not in targets:
-        return False
-    was, reference = Target.parse(checked.against), match.reference
-    if reference.is_foreign or was.is_foreign:
-        return was.name == reference.name
-    ways = [rival.parameter for rival in registry.find(reference.name).world.rivals.values()]
-    return all(was.keys.get(key) == reference.keys.get(key) for key in ("impl", "device", *ways))
-
-
-def configuration(records: Sequence[Record]) -> Configuration:
-    """Return what the records of one workload come to together; they are sorted, the oldest first."""
-    found = [record.validation for record in records if record.validation]
-    last = records[-1]
-    return Configuration(
-        target=last.target.name,
-        keys=last.target.params,
-        comparisons=sum(each.comparisons for each in found if not each.mismatches),
-        mismatches=sum(each.mismatches for each in found),
-        runs=len(found),
-        difference=found[-1].difference,
-        bundle=found[-1].bundle,
-    )
-
-
-def is_default(match: Match) -> bool:
-    """Return whether the candidate is what a target without keys gets already."""
-    if match.candidate.is_foreign:
-        return False
-    world = registry.find(match.candidate.name).world
-    defaults = {info.name: info.default for info in [*describe(world.parameters), *describe(BatchSettings)]}
-    changed = {
-        key: value for key, value in match.candidate.keys.items() if match.reference.keys.get(key) != value
-    }
-    return all(value == defaults.get(key) or defaults.get(key) == "auto" for key, value in changed.items())
-
-
-def next_step(
-    match: Match,
-    targets: Sequence[str],
-    configurations: Sequence[Configuration],
-    missing: Sequence[str],
-    compared: Comparison | None,
-) -> tuple[int, str, str]:
-    """Return the number of the first step that is not done, why it is not, and the command to run."""
-    against = f" --against {quoted(match.against)}"
-    for each in configurations:
-        if each.difference:
-            bundle = each.bundle or "BUNDLE"
-            return 1, f"{each.target} differs: {each.difference}", f"hotloop validate --replay {bundle}"
-    if missing:
-        where = targets[0].partition("/")[0] if list(missing) == list(targets) != [missing[0]] else missing[0]
-        return 1, f"too little compared on {', '.join(missing)}", f"hotloop validate {where} soak{against}"
-    sides = f"hotloop compare {quoted(match.reference.words)} {quoted(match.candidate.words)} --profile"
-    if compared is None or compared.outcome in ("cannot tell", "slower", "same"):
-        why = f"{compared.outcome}: {compared.why}" if compared else "it was not timed"
-        return 2, why, f"{sides} --thorough"
-    if not is_default(match):
-        return 3, "equal and faster, and not yet what one gets", f"hotloop bench {match.candidate.words}"
-    if match.rival:
-        return 4, f"it is the default, and {match.rival.old_way} is still there", match.rival.removal
-    return 5, "it is the default; the reference stays, as its specification", sides
-
-
-def quoted(words: str) -> str:
-    """Return words as a shell takes them as one argument."""
-    return f'"{words}"' if " " in words else words
