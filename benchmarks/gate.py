@@ -12,7 +12,7 @@ from collections import Counter
 
 import benchmark
 from hotloop.core.errors import ExitCode
-from hotloop.lab.gate.init import TURNS, Case, Planted, self_test
+from hotloop.lab.gate.init import TURNS, Planted, SelfTestCase, self_test
 from hotloop.lab.gate.measure import COUNTED, SPEEDS
 
 CASES = {
@@ -43,7 +43,7 @@ QUICK, QUICK_S = 1, 0.5
 HEADER = ["planted", "runs", "as expected", "red", "cannot tell", "green", "measured"]
 
 
-def row(planted: Planted, found: list[Case]) -> list[str]:
+def row(planted: Planted, found: list[SelfTestCase]) -> list[str]:
     said = Counter(case.found for case in found)
     changes = sorted(case.change for case in found if case.change is not None)
     measured = f"{changes[0]:+.1%} .. {changes[-1]:+.1%}" if changes else "nothing"
@@ -52,7 +52,7 @@ def row(planted: Planted, found: list[Case]) -> list[str]:
     return [planted.name, str(len(found)), str(right), *map(str, counts), measured]
 
 
-def tried(planted: Planted, seconds: float) -> Case:
+def tried(planted: Planted, seconds: float) -> SelfTestCase:
     """One case in a project of its own, said as soon as it is known."""
     (case,) = self_test(cases=[planted], seconds=seconds)
     change = "" if case.change is None else f", {case.change:+.1%}"

@@ -15,7 +15,7 @@ from hotloop.core.record import Record, read
 from hotloop.core.target import Target
 from hotloop.lab.sweep import scale
 from hotloop.lab.sweep.cells import Cell
-from hotloop.lab.sweep.on_ray import Node, OnRay, alike, check_versions, cores_of
+from hotloop.lab.sweep.on_ray import ClusterNode, OnRay, alike, check_versions, cores_of
 
 AXES = {"repeat": 0, "env_steps": 16, "policy": "random", "phases": False, "steps": 1}
 
@@ -25,8 +25,8 @@ def cell(n: int, **keys: str) -> Cell:
     return Cell(target=Target("grid/toy", {"seed": str(n), **keys}), experiment=scale.EXPERIMENT, asked=asked)
 
 
-def node(name: str, fingerprint: str = "one", cores: int = 2, **versions: str) -> Node:
-    return Node(id=name, host=name, fingerprint=fingerprint, cores=cores, versions=versions)
+def node(name: str, fingerprint: str = "one", cores: int = 2, **versions: str) -> ClusterNode:
+    return ClusterNode(id=name, host=name, fingerprint=fingerprint, cores=cores, versions=versions)
 
 
 def test_machines_of_one_kind_alone_are_compared_the_most_of_them() -> None:

@@ -146,7 +146,9 @@ def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
     found = experiments.find("mixed")
     cells = [experiments.cell_of(item, FEW) for item in found.suite.items]
     failed = died(cells[1], ExitReport(why="it was ended by SIGSEGV"), "boom")
-    told = experiments.told(found, cells, sweep(cells, Interrupted(failed), CellCache(Path("shelf"))))
+    told = experiments.summarize_suite(
+        found, cells, sweep(cells, Interrupted(failed), CellCache(Path("shelf")))
+    )
     assert told.interrupted
     assert told.code == ExitCode.FAULT
     assert (len(told.items), told.asked) == (1, 4)

@@ -12,7 +12,7 @@ from hotloop.core.record import Record, Resources, stacks
 from hotloop.core.record.metadata import Instructions, Work
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.target import Target
-from hotloop.lab.gate.measure import Place
+from hotloop.lab.gate.measure import CodePlace
 
 ENV = "move = 100\nlook = 100\n"
 """Instructions, or ns, of each function."""
@@ -34,7 +34,7 @@ class WrittenGauge:
     layouts: list[int]
     """Of the memory of what was counted."""
 
-    def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
+    def __init__(self, place: CodePlace, target: Target, policy: str = "random") -> None:
         file = place.folder / target.name.partition(":")[0]
         if not file.exists():
             raise InputError(f"{target.words}: there is no {file.name}")

@@ -348,7 +348,7 @@ def test_rollout_says_what_is_missing_then_what_comes_next(
     assert first.code == ExitCode.FINE
     assert "next  1. validate at scale" in first.out
     assert "run  hotloop validate grid/toy soak --against original" in first.out
-    monkeypatch.setattr("hotloop.lab.validate.validate.SOAK_RIVALS", 500)
+    monkeypatch.setattr("hotloop.lab.validate.bundle.SOAK_RIVALS", 500)
     assert hotloop(*words, "100").code == ExitCode.FINE
     (made,) = [record for record in records() if record.kind == "validate"]
     compared = made.validation.comparisons

@@ -3,16 +3,16 @@ from collections.abc import Sequence
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.gate.gate import BisectResult, Step, Verdict, search
+from hotloop.lab.gate.gate import BisectResult, BisectStep, Verdict, search
 
 COMMITS = [f"c{number}" for number in range(1, 21)]
 
 
 def bisected(first_bad: int, skipped: Sequence[int] = (), hint: str | None = None) -> BisectResult:
-    def judge(commit: str) -> Step:
+    def judge(commit: str) -> BisectStep:
         number = int(commit[1:])
         told: Verdict = "skip" if number in skipped else "bad" if number >= first_bad else "good"
-        return Step(commit=commit, told=told, why="")
+        return BisectStep(commit=commit, told=told, why="")
 
     return search(COMMITS, judge, hint=hint)
 

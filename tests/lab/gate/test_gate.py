@@ -16,9 +16,9 @@ from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.gate import (
     BY_OWN_TIME,
     PROBE,
+    BudgetRow,
     Profiles,
     Result,
-    Row,
     bisect,
     function_tables,
     own_files,
@@ -48,11 +48,11 @@ def budget(metric: str = "instructions_per_env_step", **more: Any) -> Budget:
     return Budget(**usual | more)
 
 
-def gated(how: GateContext, **more: Any) -> Row:
+def gated(how: GateContext, **more: Any) -> BudgetRow:
     return run([budget(**more)], how).rows[0]
 
 
-def held(row: Row) -> BudgetResult:
+def held(row: BudgetRow) -> BudgetResult:
     assert row.record is not None
     assert row.record.held is not None
     return row.record.held

@@ -15,8 +15,8 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
 from hotloop.core.record.experiments import BudgetResult
 from hotloop.lab.gate import measure
-from hotloop.lab.gate.gate import Row, run
-from hotloop.lab.gate.measure import Checkouts, GateContext, Place, inside, printed
+from hotloop.lab.gate.gate import BudgetRow, run
+from hotloop.lab.gate.measure import Checkouts, CodePlace, GateContext, inside, printed
 from hotloop.lab.programs.launch import Program
 from hotloop.options.gate import GateOptions
 from hotloop.stats.summary import with_metrics
@@ -46,14 +46,14 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     project.commit(env=f"{ENV}#\n")
     coming: list[Record] = []
     side = SimpleNamespace(close=lambda: None, spec=SimpleNamespace(agents=2))
-    monkeypatch.setattr(Place, "contender", lambda *_: side)
+    monkeypatch.setattr(CodePlace, "contender", lambda *_: side)
     monkeypatch.setattr(
         measure, "measure_comparison", lambda *_: coming.pop(0) if len(coming) > 1 else coming[0]
     )
     return coming
 
 
-def gated(budget: Budget, /, **given: Any) -> tuple[Row, BudgetResult]:
+def gated(budget: Budget, /, **given: Any) -> tuple[BudgetRow, BudgetResult]:
     with Checkouts(Path.cwd(), say=lambda words: None) as places:
         how = GateContext(places=places, today=date(2026, 6, 1), options=GateOptions(**given))
         row = run([budget], how).rows[0]
@@ -131,7 +131,7 @@ def test_a_program_keeps_its_words(tmp_path: Path) -> None:
 def test_a_program_that_is_interrupted_interrupts_the_gate(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure.program_bench, "bench", lambda *_, **__: replace(BENCH, partial=True))
+    monkeypatch.setattr(measure.programs, "bench", lambda *_, **__: replace(BENCH, partial=True))
     held = Budget(name="b", target="-- sleep 1", metric="runs_per_s", limit=1.0)
     with Checkouts(project.root, say=lambda _: None) as places, pytest.raises(KeyboardInterrupt):
         run([held], GateContext(places=places, today=date(2026, 1, 1)))

@@ -10,7 +10,7 @@ from support.cluster import two_raylets
 
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import SetupError
-from hotloop.lab.sweep.on_ray import Node
+from hotloop.lab.sweep.on_ray import ClusterNode
 from hotloop.lab.training.ranks import OtherRanks, RayRanks, address_seen_by
 from hotloop.train.ranks import Ranks
 
@@ -42,7 +42,7 @@ class InlineRay:
 
 
 def tasks_of(size: int, cores: int = 1, *, became: Sequence[Any] = ()) -> RayRanks:
-    nodes = [Node(id=name, host=name, fingerprint="", cores=3, versions={}) for name in ("a", "b")]
+    nodes = [ClusterNode(id=name, host=name, fingerprint="", cores=3, versions={}) for name in ("a", "b")]
     made = RayRanks(size, SimpleNamespace(ray=InlineRay(), nodes=nodes), LOCAL, cores=cores)  # type: ignore[arg-type]
     made.tasks = list(became)
     return made

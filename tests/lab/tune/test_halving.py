@@ -11,22 +11,22 @@ from hotloop.core.target import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.sweep.cells import LocalExecutor
 from hotloop.lab.sweep.combinations import name_of, read
-from hotloop.lab.sweep.scale import Place
+from hotloop.lab.sweep.scale import SweepPlace
 from hotloop.lab.sweep.tune import RungRunner, halve, update_s
 from hotloop.options.sweeps import TuneOptions
 
-PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
+PLACES = [SweepPlace(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
 
 
 def measured(truth: Mapping[str, float], spread: Mapping[str, float], seed: int):
     """Speeds drawn around what is true of each place, and how many were asked for."""
     chance, asked = random.Random(seed), list[tuple[int, int]]()
 
-    def measure(places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+    def measure(places: Sequence[SweepPlace], rung: int, rounds: int) -> dict[str, Record]:
         asked.append((len(places), rounds))
         return {name_of(place): record(place, rounds) for place in places}
 
-    def record(place: Place, rounds: int) -> Record:
+    def record(place: SweepPlace, rounds: int) -> Record:
         n = place.at["n"]
         speeds = tuple(truth[n] * max(0.01, 1 + chance.gauss(0, spread.get(n, 0.02))) for _ in range(rounds))
         return replace(BENCH, values={ENV_STEPS_PER_S: speeds, "latency_ns": (1.0,), "rss_bytes": (1.0,)})
@@ -64,7 +64,7 @@ def test_a_rung_that_the_time_was_too_short_for_lets_nobody_come_further() -> No
     measure, asked = measured({str(k): 100.0 + k for k in range(16)}, {}, seed=1)
     rungs = list[int]()
 
-    def late(places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+    def late(places: Sequence[SweepPlace], rung: int, rounds: int) -> dict[str, Record]:
         rungs.append(rung)
         found = measure(places, rung, rounds)
         return found if rung < 2 else dict([*found.items()][:1])

@@ -219,7 +219,7 @@ def run_suite(name: str, options: BenchOptions) -> int:
         shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=options.resume, machines=machines)
         with bar(f"suite {name}") as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress, tell)
-    ran = suites.told(found, cells, swept)
+    ran = suites.summarize_suite(found, cells, swept)
     view = sections(ran)
     page = f"# Suite {ran.name}, {ran.created}\n\n{markdown.draw(view)}"
     path = output / f"suite-{ran.name}-{utc_now():%Y%m%d-%H%M}.json"

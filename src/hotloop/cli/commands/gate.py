@@ -18,7 +18,7 @@ from hotloop.options.gate import GateOptions
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget, Project
-    from hotloop.lab.gate.gate import Profiles, Result, Row
+    from hotloop.lab.gate.gate import BudgetRow, Profiles, Result
     from hotloop.lab.gate.measure import GateContext
     from hotloop.report.kinds.checks import GateView
     from hotloop.report.section import Section, Sections
@@ -80,7 +80,7 @@ def hold_budgets(project: "Project", budgets: "Sequence[Budget]", folder: Path, 
     return result.code
 
 
-def save_row(row: "Row", folder: Path) -> "Row":
+def save_row(row: "BudgetRow", folder: Path) -> "BudgetRow":
     """Keep a row's record, with the flames of what changed if it says that; return the row as kept."""
     from hotloop.report.files import difference_flames
 

@@ -20,9 +20,9 @@ from hotloop.judge.checks import weakened
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.measure import (
     Checkouts,
+    CodePlace,
     GateContext,
     Measurers,
-    Place,
     RemoteMeasurer,
     against_of,
     branch_of,
@@ -56,7 +56,7 @@ class Profiles:
 
     folder: Path
 
-    def of(self, budget: Budget, place: Place) -> StoredProfile:
+    def of(self, budget: Budget, place: CodePlace) -> StoredProfile:
         """Return the profile of a place: a stored one of the same commit and machine, or a new one."""
         path = self.folder / f"{file_name(f'{place.commit.sha[:12]}-{budget.words}')}.json"
         if not place.commit.dirty:
@@ -93,7 +93,7 @@ def relative_stacks(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, f
     return dict(told)
 
 
-def explain(record: Record, budget: Budget, then: Place, now: Place, profiles: Profiles) -> Record:
+def explain(record: Record, budget: Budget, then: CodePlace, now: CodePlace, profiles: Profiles) -> Record:
     """Return a record with what changed between two places; with a notice if that cannot be profiled."""
     try:
         before, after = (profiles.of(budget, place) for place in (then, now))
@@ -181,7 +181,7 @@ FOLDER = Path("artifacts/gate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class BudgetRow:
     """One budget, and what came of it."""
 
     budget: Budget
@@ -200,7 +200,7 @@ class Row:
 class Result:
     """What came of all budgets."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BudgetRow, ...]
 
     @property
     def code(self) -> ExitCode:
@@ -223,7 +223,7 @@ def run(
     groups: dict[str, list[int]] = {}
     for place, budget in enumerate(budgets):
         groups.setdefault(budget.words, []).append(place)
-    rows: dict[int, Row] = {}
+    rows: dict[int, BudgetRow] = {}
     for group in groups.values():
         # the strictest change from a commit first
         group.sort(key=lambda place: (budgets[place].max_change is None, budgets[place].max_change or 0.0))
@@ -235,7 +235,7 @@ def run(
     return Result(rows=tuple(rows[place] for place in range(len(budgets))))
 
 
-def measure_row(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress) -> Row:
+def measure_row(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress) -> BudgetRow:
     """Measure for one budget; an error is its row's."""
     try:
         against = against_of(budget, how)
@@ -243,8 +243,8 @@ def measure_row(budget: Budget, how: GateContext, gauges: Measurers, progress: P
     except HotloopError as error:
         gauges.restart()
         said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
-        return Row(budget=budget, record=None, error=said, code=error.exit_code)
-    return Row(budget=budget, record=record, code=ExitCode(record.exit_code))
+        return BudgetRow(budget=budget, record=None, error=said, code=error.exit_code)
+    return BudgetRow(budget=budget, record=record, code=ExitCode(record.exit_code))
 
 
 def weaker(project: Project, places: Checkouts) -> list[str]:
@@ -293,7 +293,7 @@ Verdict = Literal["good", "bad", "skip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BisectStep:
     """One commit that was tried."""
 
     commit: str
@@ -307,12 +307,12 @@ class BisectResult:
 
     # Hash and subject of the commits that may have done it, the oldest first; one where it is known
     suspects: tuple[tuple[str, str], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[BisectStep, ...]
 
 
 def search(
     commits: Sequence[str],
-    judge: Callable[[str], Step],
+    judge: Callable[[str], BisectStep],
     subject: Callable[[str], str] = str,
     hint: str | None = None,
 ) -> BisectResult:
@@ -325,7 +325,7 @@ def search(
         raise InputError("there is no commit between the two: nothing to bisect")
     low, high = -1, len(commits) - 1  # the last that is known to be good, and the first to be bad
     hints = [commits.index(hint), commits.index(hint) - 1] if hint in commits else []
-    skipped, steps = set[int](), list[Step]()
+    skipped, steps = set[int](), list[BisectStep]()
     while left := [at for at in range(low + 1, high) if at not in skipped]:
         hints = [at for at in hints if at in left]
         at = hints.pop(0) if hints else min((abs(at - (low + high) / 2), at) for at in left)[1]
@@ -365,12 +365,12 @@ def bisect(
 
     with Measurers(budget.measured) as gauges:  # the good one is opened once for all
 
-        def measure(commit: str) -> Step:
+        def measure(commit: str) -> BisectStep:
             try:
                 place = how.places.at(commit)
                 record = measure_budget(budget, by_speed, against, place, gauges, progress)
             except HotloopError as error:  # what does not build, or cannot be measured, is skipped
-                step = Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
+                step = BisectStep(commit=commit, told="skip", why=str(error).partition("\n")[0])
             else:
                 with suppress(HotloopError):  # a profile that is kept on the way decides nothing
                     profiles.of(budget, place)
@@ -387,11 +387,11 @@ def refuse_changes(places: Checkouts) -> None:
         raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
 
 
-def verdict_of(commit: str, record: Record) -> Step:
+def verdict_of(commit: str, record: Record) -> BisectStep:
     """Return whether a commit is good or bad by its budget, or has to be skipped."""
     held = record.held
     assert held is not None
     change = f"{held.change.value:+.1%}; " if held.change else ""
     known: dict[str, Verdict] = {"met": "good", "missed": "bad"}
     why = f"{change}{held.standing}, {held.why}"
-    return Step(commit=commit, told=known.get(held.standing, "skip"), why=why)
+    return BisectStep(commit=commit, told=known.get(held.standing, "skip"), why=why)

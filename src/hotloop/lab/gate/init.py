@@ -235,7 +235,7 @@ class Planted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SelfTestCase:
     """What the gate said of it."""
 
     name: str
@@ -270,7 +270,7 @@ def planted() -> list[Planted]:
 
 def self_test(
     progress: Progress = silent, cases: Sequence[Planted] | None = None, *, seconds: float = 6.0
-) -> list[Case]:
+) -> list[SelfTestCase]:
     """Plant each case as a commit of its own, and have the gate judge it against the one before."""
     plan = planted() if cases is None else list(cases)
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as room:
@@ -294,7 +294,7 @@ def commit_env(project: Path, case: Planted, message: str) -> None:
     in_git(project, "commit", "--quiet", "--allow-empty", "--message", message)
 
 
-def judge_case(project: Path, base: str, case: Planted, seconds: float) -> Case:
+def judge_case(project: Path, base: str, case: Planted, seconds: float) -> SelfTestCase:
     """Return what the gate says of one case, by its exit code."""
     in_git(project, "checkout", "--quiet", base)
     commit_env(project, case, case.name)
@@ -311,7 +311,7 @@ def judge_case(project: Path, base: str, case: Planted, seconds: float) -> Case:
         result = run([budget], how)
     row = result.rows[0]
     held = row.record.held if row.record else None
-    return Case(
+    return SelfTestCase(
         name=case.name,
         expected=case.expected.name.lower(),
         found=result.code.name.lower(),

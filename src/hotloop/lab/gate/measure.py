@@ -81,7 +81,7 @@ GAUGE = Path(__file__).parents[1] / "workers" / "gauge.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CodePlace:
     """Where code lies that is measured, and what runs it."""
 
     commit: Commit
@@ -120,7 +120,7 @@ class Checkouts(ExitStack):
         self.project, self._build, self._say = project.resolve(), build, say
         room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
         self._room = Path(self.enter_context(room))
-        self._built: dict[str, Place] = {}
+        self._built: dict[str, CodePlace] = {}
 
     @property
     def root(self) -> Path:
@@ -131,11 +131,11 @@ class Checkouts(ExitStack):
         """How many commits were built."""
         return len(self._built)
 
-    def tree(self) -> Place:
+    def tree(self) -> CodePlace:
         """What lies in the project's folder now, run by the present Python."""
         sha = git(self.project, "rev-parse", "HEAD") or "unknown"
         dirty = sha != "unknown" and bool(git(self.project, "status", "--porcelain", "--untracked-files=no"))
-        return Place(
+        return CodePlace(
             commit=Commit(ref=TREE, sha=sha, dirty=dirty),
             folder=self.project,
             python=Path(sys.executable),
@@ -144,7 +144,7 @@ class Checkouts(ExitStack):
             is_tree=True,
         )
 
-    def at(self, ref: str) -> Place:
+    def at(self, ref: str) -> CodePlace:
         """A commit, built in a folder of its own; InputError where it does not build."""
         commit = resolve(self.root, ref)
         if commit.sha not in self._built:
@@ -165,16 +165,16 @@ def branch_of(folder: Path) -> str | None:
     return next((name for name in BRANCHES if name in known), current)
 
 
-def place_of(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
+def place_of(commit: Commit, folder: Path, bare: Mapping[str, str]) -> CodePlace:
     """Return a checkout with the Python that measures it: its own if that has Hotloop, else this one."""
     own = python_of(folder)
     packages = folder / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     if own.exists() and (packages / "hotloop").exists():
-        return Place(commit=commit, folder=folder, python=own, environment=bare, bare=bare)
+        return CodePlace(commit=commit, folder=folder, python=own, environment=bare, bare=bare)
     first = [*([str(packages)] if own.exists() else []), str(folder), str(folder / "src")]
     path = os.pathsep.join([*first, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**bare, "PYTHONPATH": path}
-    return Place(
+    return CodePlace(
         commit=commit, folder=folder, python=Path(sys.executable), environment=environment, bare=bare
     )
 
@@ -182,7 +182,7 @@ def place_of(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
 class RemoteMeasurer(Worker):
     """A process that measures a target at a place; workers/gauge.py is what it runs."""
 
-    def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
+    def __init__(self, place: CodePlace, target: Target, policy: str = "random") -> None:
         self._place = place
         settings = json.dumps({"target": target.plain(), "policy": policy})
         super().__init__(
@@ -210,7 +210,7 @@ class RemoteMeasurer(Worker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Measurements:
     """What one measurement left, which budgets read."""
 
     ours: Sequence[Record]
@@ -226,11 +226,11 @@ class Measurers(ExitStack):
         self._target = target
         self._open: dict[tuple[Path, str], RemoteMeasurer] = {}
         # By what was measured, where, in turns with what, and how often before
-        self.taken: dict[tuple[object, ...], Taken] = {}
+        self.taken: dict[tuple[object, ...], Measurements] = {}
         # By what was measured: the commit that took turns with the present code
-        self.turns: dict[str, Place] = {}
+        self.turns: dict[str, CodePlace] = {}
 
-    def at(self, place: Place, kind: str) -> RemoteMeasurer:
+    def at(self, place: CodePlace, kind: str) -> RemoteMeasurer:
         """Return the process that measures one kind of thing at a place."""
         key = place.folder, kind
         if key not in self._open:
@@ -248,7 +248,7 @@ class Against:
     """What a relative budget is held against."""
 
     name: str
-    place: Place | None = None
+    place: CodePlace | None = None
     record: Record | None = None
     doubt: str | None = None  # Why there is nothing
 
@@ -319,7 +319,7 @@ def measure_budget(
     budget: Budget,
     how: GateContext,
     against: Against | None,
-    now: Place,
+    now: CodePlace,
     gauges: Measurers,
     progress: Progress = silent,
 ) -> Record:
@@ -361,12 +361,12 @@ class Measurement:
     budget: Budget
     how: GateContext
     against: Against | None
-    now: Place
+    now: CodePlace
     gauges: Measurers
     run: int  # How often it was measured before
 
     @property
-    def then(self) -> Place | None:
+    def then(self) -> CodePlace | None:
         return self.against.place if self.against else None
 
     @property
@@ -400,18 +400,18 @@ def kind_of(budget: Budget) -> str:
     return budget.metric if budget.metric in (MEMORY, COUNTED) else "phases"
 
 
-def take(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
+def take(asking: Measurement, then: CodePlace | None, progress: Progress) -> Measurements:
     """Measure by what the metric needs, once for all budgets of the target."""
     kind, gauges = kind_of(asking.budget), asking.gauges
     key = kind, asking.now.folder, then and then.folder, asking.run
     if key in gauges.taken:
         return gauges.taken[key]
     if asking.budget.program is not None:
-        taken = Taken(ours=[program_runs(asking, then, progress)])
+        taken = Measurements(ours=[program_runs(asking, then, progress)])
     elif kind == "speed" and then is not None:
         taken = in_turns(asking, then, progress)
     elif kind == "speed":
-        taken = Taken(ours=[gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
+        taken = Measurements(ours=[gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
     else:
         taken = by_processes(asking, then) if kind == MEMORY else measure_alternating(asking, then)
     gauges.taken[key] = taken
@@ -420,7 +420,7 @@ def take(asking: Measurement, then: Place | None, progress: Progress) -> Taken:
     return taken
 
 
-def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
+def of_speed(asking: Measurement, then: CodePlace | None, taken: Measurements) -> Measured:
     """Return the speed of the present code, and its comparison if the budget is relative to a commit."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
@@ -432,14 +432,14 @@ def of_speed(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
     return Measured(record=record, now=speeds, comparison=found, doubt=inconclusive_reason(found))
 
 
-def turned_speeds(budget: Budget, taken: Taken) -> tuple[float, ...]:
+def turned_speeds(budget: Budget, taken: Measurements) -> tuple[float, ...]:
     """Return the speeds of the present code in its turns; empty if the two answered differently."""
     [record] = taken.ours
     agents = record.work.agent_steps / max(record.work.env_steps, 1) if budget.metric == SPEEDS[1] else 1
     return tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
 
 
-def of_looks(asking: Measurement, taken: Taken) -> Measured:
+def of_looks(asking: Measurement, taken: Measurements) -> Measured:
     """Return the phases, counts or memory that were measured, beside what the budget is relative to."""
     budget, ours, theirs = asking.budget, taken.ours, taken.theirs
     if asking.then is None:
@@ -480,7 +480,7 @@ def inconclusive_reason(comparison: Comparison) -> str | None:
     return comparison.why if said != "cannot tell" and comparison.outcome == "cannot tell" else None
 
 
-def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
+def in_turns(asking: Measurement, then: CodePlace, progress: Progress) -> Measurements:
     """Measure the speed of two places in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
@@ -489,10 +489,10 @@ def in_turns(asking: Measurement, then: Place, progress: Progress) -> Taken:
         record = measure_comparison(a, b, asked, progress)
     if record.partial:
         raise KeyboardInterrupt
-    return Taken(ours=[record])
+    return Measurements(ours=[record])
 
 
-def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
+def measure_alternating(asking: Measurement, then: CodePlace | None) -> Measurements:
     """Count instructions, or profile phases, at both places in turn, over the same env-steps.
 
     Repeat instruction counts in new processes so that memory layout varies.
@@ -513,10 +513,10 @@ def measure_alternating(asking: Measurement, then: Place | None) -> Taken:
         for gauge, records in sides if look % 2 else reversed(sides):
             if not (counted and records):
                 records.append(gauge.measure(do, env_steps=stretch, **order))
-    return Taken(ours=taken[0], theirs=taken[1])
+    return Measurements(ours=taken[0], theirs=taken[1])
 
 
-def by_processes(asking: Measurement, then: Place | None) -> Taken:
+def by_processes(asking: Measurement, then: CodePlace | None) -> Measurements:
     """Measure the memory of new processes, the two places in turns."""
     taken: list[list[Record]] = [[], []]
     for _ in range(PROCESSES):
@@ -524,10 +524,10 @@ def by_processes(asking: Measurement, then: Place | None) -> Taken:
             if place is not None:
                 with RemoteMeasurer(place, asking.budget.measured) as gauge:
                     records.append(gauge.measure("bench", count=FEWEST))
-    return Taken(ours=taken[0], theirs=taken[1])
+    return Measurements(ours=taken[0], theirs=taken[1])
 
 
-def program_runs(asking: Measurement, then: Place | None, progress: Progress) -> Record:
+def program_runs(asking: Measurement, then: CodePlace | None, progress: Progress) -> Record:
     """Measure whole runs of a program, in turns with the same at the other place."""
     program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
@@ -540,7 +540,7 @@ def program_runs(asking: Measurement, then: Place | None, progress: Progress) ->
     return record
 
 
-def of_program(asking: Measurement, then: Place | None, taken: Taken) -> Measured:
+def of_program(asking: Measurement, then: CodePlace | None, taken: Measurements) -> Measured:
     """Return what the runs of a program took or printed."""
     budget, [record] = asking.budget, taken.ours
     if then is None:
@@ -565,7 +565,7 @@ def printed(budget: Budget) -> Metric | None:
     return Metric(name=budget.part, pattern=pattern, less_is_better=not budget.kind.more_is_better)
 
 
-def inside(place: Place, program: Program) -> Program:
+def inside(place: CodePlace, program: Program) -> Program:
     """Return a program that runs in a place's folder, with that place's Python first."""
     tools = place.folder / ".venv" / "bin"
     script = 'cd "$0" && PATH="$1:$PATH" && shift && exec "$@"'

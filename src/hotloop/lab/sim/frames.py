@@ -31,7 +31,7 @@ def frames_of_tape(tape: tapes.Tape) -> Frames:
     slowest, took_ns = slowest_step(tape)
     notes = {slowest: f"the slowest step of this replay, {took_ns / 1e3:,.1f} µs"} if slowest else {}
     played = zip(tapes.replay(tape, **drawing(tape.target)), (None, *tape.actions), strict=False)
-    frames = drawn(played, 0, len(tape.actions), notes)
+    frames = draw_frames(played, 0, len(tape.actions), notes)
     return Frames(target=tape.target, title=f"{tape.target}, seed {tape.seed}", frames=frames)
 
 
@@ -63,7 +63,7 @@ def frames_of_bundle(bundle: Bundle) -> Frames | None:
         return None
     last, env = len(bundle.actions), facts.difference.env or 0
     note = f"the first difference: {facts.difference.field} {facts.difference.a} against {facts.difference.b}"
-    frames = drawn(played_bundle(bundle), env, last, {last: note})
+    frames = draw_frames(played_bundle(bundle), env, last, {last: note})
     title = f"{facts.reference.words}: {facts.difference}"
     return Frames(target=facts.reference.words, title=title, frames=frames)
 
@@ -87,7 +87,7 @@ def drawing(target: str) -> dict[str, str]:
     return {} if find(target).world.narrator else {"render_mode": "rgb_array"}
 
 
-def drawn(played: Iterator[Shown], env: int, last: int, notes: dict[int, str]) -> tuple[Frame, ...]:
+def draw_frames(played: Iterator[Shown], env: int, last: int, notes: dict[int, str]) -> tuple[Frame, ...]:
     """The frames that there is room for: the first, the last, those with a note, and even steps between."""
     every, size = max(1, ceil(last / MOST)), 0
     kept: list[Frame] = []
@@ -95,7 +95,7 @@ def drawn(played: Iterator[Shown], env: int, last: int, notes: dict[int, str]) -
     for step, (batch, actions) in enumerate(played):
         if narrator is None and batch.spec.world.narrator:
             narrator = batch.spec.world.narrator(batch.spec.parameters)
-        text = told(narrator, batch, env, actions) if narrator else None
+        text = describe_step(narrator, batch, env, actions) if narrator else None
         if step % every and step != last and step not in notes:
             continue
         picture = None if narrator else picture_of(batch, env)
@@ -106,7 +106,7 @@ def drawn(played: Iterator[Shown], env: int, last: int, notes: dict[int, str]) -
     return tuple(kept)
 
 
-def told(narrator: Narrator, batch: Batch, env: int, actions: Any) -> str:
+def describe_step(narrator: Narrator, batch: Batch, env: int, actions: Any) -> str:
     """What a world says of the step that it just made."""
     if actions is None:
         return "the beginning"

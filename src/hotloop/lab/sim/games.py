@@ -274,7 +274,7 @@ SPLIT_NS = 2_000_000_000  # What games may take that are played again to split t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedEpisode:
     """One episode that is over."""
 
     length: int
@@ -286,7 +286,7 @@ class Played:
 class EpisodesState(PlayState):
     """The episodes of user code so far; a call is a step, or a whole game of two seats."""
 
-    episodes: list[Played] = field(default_factory=list)
+    episodes: list[PlayedEpisode] = field(default_factory=list)
     actions: list[Any] = field(default_factory=list)  # What was played, where it is kept
 
 
@@ -300,7 +300,7 @@ class Scores:
         self._returns: NDArray[np.float64] | None = None
         self._over = np.zeros(envs, np.bool_)  # Envs that are only begun anew in the next call
 
-    def step(self, actions: Any) -> list[Played]:
+    def step(self, actions: Any) -> list[PlayedEpisode]:
         """Step, and tell the episodes that ended."""
         subject, begun = self._subject, self._subject.resets
         subject.step(actions)
@@ -319,9 +319,9 @@ class Scores:
             subject.reset_some(np.flatnonzero(cut).tolist())
         return told
 
-    def _played(self, env: int, *, cut: bool) -> Played:
+    def _played(self, env: int, *, cut: bool) -> PlayedEpisode:
         assert self._returns is not None
-        played = Played(length=int(self._ages[env]), returns=self._returns[env].copy(), cut=cut)
+        played = PlayedEpisode(length=int(self._ages[env]), returns=self._returns[env].copy(), cut=cut)
         self._ages[env] = 0
         self._returns[env] = 0
         return played

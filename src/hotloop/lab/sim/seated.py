@@ -36,7 +36,7 @@ from hotloop.lab.measure.target import check_player
 from hotloop.lab.validate.equal import States, read_global_rng, set_global_rng
 
 
-class Player(Protocol):
+class BatchPlayer(Protocol):
     """Chooses the actions of every env of a batch."""
 
     @property
@@ -55,7 +55,7 @@ class Player(Protocol):
         return
 
 
-class TapePlayer(Player):
+class TapePlayer(BatchPlayer):
     """What was recorded, step by step."""
 
     forward_ns = select_ns = 0
@@ -69,7 +69,7 @@ class TapePlayer(Player):
         return actions
 
 
-class OwnPlayer(Player):
+class OwnPlayer(BatchPlayer):
     """One of the batch's own."""
 
     forward_ns = select_ns = 0
@@ -85,7 +85,7 @@ class OwnPlayer(Player):
         return actions
 
 
-class CallablePlayer(Player):
+class CallablePlayer(BatchPlayer):
     """A function from observations to actions, or a model with `forward` and `select`."""
 
     forward_ns = select_ns = 0
@@ -103,10 +103,10 @@ class CallablePlayer(Player):
         return chosen
 
 
-class BothSeats(Player):
+class BothSeats(BatchPlayer):
     """Two players at a batch whose both seats are played from outside."""
 
-    def __init__(self, batch: Batch, first: Player, second: Player) -> None:
+    def __init__(self, batch: Batch, first: BatchPlayer, second: BatchPlayer) -> None:
         contest = batch.spec.world.contest
         assert contest is not None
         self._seat, self._players = batch.infos[contest.seat], (first, second)
@@ -132,7 +132,7 @@ class BothSeats(Player):
             player.note(ended)
 
 
-def find_player(batch: Batch, name: str) -> Player:
+def find_player(batch: Batch, name: str) -> BatchPlayer:
     """Return a player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for a recording."""
     if name.startswith(TAPE):
         return TapePlayer(batch, Path(name.removeprefix(TAPE)))
@@ -146,7 +146,7 @@ def find_player(batch: Batch, name: str) -> Player:
     return seat(checkpoint_of(name), batch, seed=batch.spec.seed, threads=batch.spec.threads)
 
 
-def find_players(batch: Batch, first: str, second: str) -> Player:
+def find_players(batch: Batch, first: str, second: str) -> BatchPlayer:
     """Return what chooses all actions; `second` is empty if the world plays the other seat, or has none."""
     if not second:
         return find_player(batch, first)

@@ -40,7 +40,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import Tally, until_interrupted
 from hotloop.lab.measure.policy import RANDOM, TAPE, Actions
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
-from hotloop.lab.sim.seated import Player, envs_for, find_players, seated_spec
+from hotloop.lab.sim.seated import BatchPlayer, envs_for, find_players, seated_spec
 
 WARMUP_CALLS = 50
 
@@ -161,7 +161,7 @@ class Game:
     """A batch, its player and when to stop."""
 
     batch: Batch
-    player: Player
+    player: BatchPlayer
     asked: SimSettings
     limit: int  # Steps after which an episode is cut off; 0 is never
 

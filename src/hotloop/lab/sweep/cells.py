@@ -32,12 +32,6 @@ FOLDER = Path("artifacts/sweeps")  # Where the caches of sweeps are by default
 WORKER = ("-P", "-m", "hotloop.lab.workers.run", "cell")
 
 
-class Experiment(Protocol):
-    """What is done with a target."""
-
-    def __call__(self, target: Target, progress: Progress = silent, **asked: Any) -> Record: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One target under one experiment."""
@@ -74,12 +68,12 @@ class Cell:
         return function_of(self.experiment)(self.target, progress, **self.asked)
 
 
-def function_of(name: str) -> Experiment:
+def function_of(name: str) -> Callable[..., Record]:
     """Return the function of the lab that an experiment's name means."""
     place, _, word = name.partition(":")
     if not place.startswith(OURS) or not word:
         raise InputError(f"{name} is no experiment: expected {OURS}module:function")
-    found: Experiment = getattr(import_module(place), word)
+    found: Callable[..., Record] = getattr(import_module(place), word)
     return found
 
 

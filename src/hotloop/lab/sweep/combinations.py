@@ -22,7 +22,7 @@ from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import Launcher, Program, last_number, metric_of, parse_metric
 from hotloop.lab.programs.measure import ProgramRecorder, ProgramSide
 from hotloop.lab.sweep import scale as reading
-from hotloop.lab.sweep.scale import Axes, Place, check_values
+from hotloop.lab.sweep.scale import Axes, SweepPlace, check_values
 from hotloop.lab.training.settings import (
     MINIBATCH_SIZE,
     MINIBATCHES,
@@ -79,7 +79,7 @@ def own_name(target: Target, key: str) -> str:
     return ALIASES[key]
 
 
-def with_size(target: Target, place: Place) -> Place:
+def with_size(target: Target, place: SweepPlace) -> SweepPlace:
     """Return the place with a size of minibatches if their number was given."""
     asked = {**target.keys, **place.keys}
     if MINIBATCHES not in asked:
@@ -89,21 +89,21 @@ def with_size(target: Target, place: Place) -> Place:
     return replace(place, keys={**keys, MINIBATCH_SIZE: sized.keys[MINIBATCH_SIZE]})
 
 
-def target_at(axes: Axes, place: Place) -> Target:
+def target_at(axes: Axes, place: SweepPlace) -> Target:
     """Return the target with the settings of a place."""
     found = axes.target_at(place)
     found.keys.pop(MINIBATCHES, None)
     return found
 
 
-def name_of(place: Place) -> str:
+def name_of(place: SweepPlace) -> str:
     """Return the values of a place in words."""
     return " ".join(f"{axis}={value}" for axis, value in place.at.items())
 
 
-def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
+def sort(axes: Axes) -> tuple[list[SweepPlace], list[Refused]]:
     """Return the places that can be run, and the others with the reason; InputError if none can."""
-    runs, skipped = list[Place](), list[Refused]()
+    runs, skipped = list[SweepPlace](), list[Refused]()
     for place in axes.places:
         try:
             check_place(target_at(axes, place))
@@ -188,7 +188,7 @@ class ProgramAxes(Axes):
     slots: tuple[Slot, ...]
     present: Target  # The command as it is run now
 
-    def target_at(self, place: Place) -> Target:
+    def target_at(self, place: SweepPlace) -> Target:
         filled = list(self.command)
         for slot in self.slots:
             filled[slot.at] = f"{slot.before}{place.at[slot.axis]}{slot.after}"
@@ -229,7 +229,7 @@ def read_program(words: Sequence[str], present: str | None = None) -> ProgramAxe
         target=target_of(marked),
         values=values,
         places=tuple(
-            Place(at=dict(zip(values, each, strict=True)), keys={}) for each in product(*values.values())
+            SweepPlace(at=dict(zip(values, each, strict=True)), keys={}) for each in product(*values.values())
         ),
         command=tuple(marked),
         slots=slots,

@@ -108,7 +108,7 @@ def cell_of(item: SuiteItem, rounds: Rounds) -> Cell:
     return Cell(target=item.target, experiment=f"{__name__}:{item.do}", asked=asked)
 
 
-def told(found: LocatedSuite, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
+def summarize_suite(found: LocatedSuite, cells: Sequence[Cell], swept: Swept) -> SuiteRan:
     """What the items came to, in the order of the suite."""
     done = {each.cell.id: each for each in swept.done}
     items = []

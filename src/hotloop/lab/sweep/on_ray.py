@@ -41,7 +41,7 @@ TOLD = ("hotloop", "numpy", "torch", "ray")  # Packages that must be the same ev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ClusterNode:
     """One raylet, on some machine."""
 
     id: str
@@ -52,11 +52,11 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
-class Task:
+class RayTask:
     """A cell that is under way."""
 
     cell: Cell
-    node: Node | None  # Where it was sent; None where Ray decides
+    node: ClusterNode | None  # Where it was sent; None where Ray decides
     tries: int = 1
 
 
@@ -102,7 +102,7 @@ def on_ray(
         yield OnRay(ray=ray, nodes=chosen, timed=timed, carried=carried, say=say)
 
 
-def survey(ray: Any) -> list[Node]:
+def survey(ray: Any) -> list[ClusterNode]:
     """Return every machine of the cluster that has cores, with what it says of itself."""
     alive = {each["NodeID"]: each for each in ray.nodes() if each["Alive"]}
     with_cores = {key: int(each["Resources"].get("CPU", 0)) for key, each in alive.items()}
@@ -122,7 +122,7 @@ def survey(ray: Any) -> list[Node]:
         raise SetupError(f"a machine of the cluster cannot run Hotloop: {ray_error_text(error)}") from None
     if not told:
         raise SetupError("the cluster has no machine with a core")
-    return [Node(id=key, cores=with_cores[key], **each) for key, each in told.items()]
+    return [ClusterNode(id=key, cores=with_cores[key], **each) for key, each in told.items()]
 
 
 def on_node(node: str) -> Any:
@@ -131,7 +131,7 @@ def on_node(node: str) -> Any:
     return strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
 
-def check_versions(nodes: Sequence[Node], here: dict[str, str]) -> None:
+def check_versions(nodes: Sequence[ClusterNode], here: dict[str, str]) -> None:
     """Refuse machines whose code is not the one that asks."""
     for node in nodes:
         for name in dict.fromkeys((*here, *node.versions)):
@@ -143,7 +143,7 @@ def check_versions(nodes: Sequence[Node], here: dict[str, str]) -> None:
                 )
 
 
-def alike(nodes: Sequence[Node], here: str) -> tuple[list[Node], list[Node]]:
+def alike(nodes: Sequence[ClusterNode], here: str) -> tuple[list[ClusterNode], list[ClusterNode]]:
     """Return the machines of the most frequent kind, of this one's if that is as many; and the others."""
     hosts = Counter(fingerprint for fingerprint, _ in {(each.fingerprint, each.host) for each in nodes})
     kind = max(hosts, key=lambda each: (hosts[each], each == here, each))
@@ -165,12 +165,12 @@ class OnRay:
     """Runs cells as Ray's tasks."""
 
     ray: Any
-    nodes: list[Node]
+    nodes: list[ClusterNode]
     timed: bool
     carried: bool = False  # Whether the project's code was sent, so that no worker knows its commit
     tries: int = TRIES
     say: Callable[[str], None] = lambda _: None
-    under_way: dict[Any, Task] = field(default_factory=dict)
+    under_way: dict[Any, RayTask] = field(default_factory=dict)
 
     @property
     def fingerprints(self) -> frozenset[str]:
@@ -178,7 +178,7 @@ class OnRay:
 
     def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[CellResult]:
         most = max(node.cores for node in self.nodes)
-        waiting = deque(Task(cell=cell, node=None) for cell in cells if cores_of(cell) <= most)
+        waiting = deque(RayTask(cell=cell, node=None) for cell in cells if cores_of(cell) <= most)
         finished = 0
         for cell in cells:
             if (cores := cores_of(cell)) > most:
@@ -196,7 +196,7 @@ class OnRay:
         finally:
             self.cancel()
 
-    def send(self, waiting: deque[Task]) -> None:
+    def send(self, waiting: deque[RayTask]) -> None:
         """Give cells to machines that are free; if nothing is timed, Ray itself knows which are."""
         if not self.timed:
             while waiting:
@@ -206,15 +206,15 @@ class OnRay:
             if waiting:
                 self.start(waiting.popleft(), node)
 
-    def free(self) -> list[Node]:
+    def free(self) -> list[ClusterNode]:
         """Return one raylet of each idle machine; SetupError if no machine is left."""
-        there = {each["NodeID"] for each in self.asked(self.ray.nodes) if each["Alive"]}
+        there = {each["NodeID"] for each in self.ask_cluster(self.ray.nodes) if each["Alive"]}
         alive = [node for node in self.nodes if node.id in there]
         if not alive:
             raise SetupError("no machine of the cluster is left: what is done is kept, --resume goes on")
         self.nodes[:] = alive
         busy = {task.node.host for task in self.under_way.values() if task.node}
-        chosen: dict[str, Node] = {}
+        chosen: dict[str, ClusterNode] = {}
         for node in alive:
             if node.host not in busy:
                 chosen.setdefault(node.host, node)
@@ -223,7 +223,7 @@ class OnRay:
             self.nodes.append(node)
         return list(chosen.values())
 
-    def start(self, task: Task, node: Node | None) -> None:
+    def start(self, task: RayTask, node: ClusterNode | None) -> None:
         """Send a cell; a timed one reserves all of its machine."""
         task.node = node
         cell = task.cell
@@ -232,11 +232,13 @@ class OnRay:
         sent = self.ray.remote(run_cell).options(
             num_cpus=cores, max_retries=0, name=cell.target.words, scheduling_strategy=where
         )
-        self.under_way[self.asked(lambda: sent.remote(cell.to_json()))] = task
+        self.under_way[self.ask_cluster(lambda: sent.remote(cell.to_json()))] = task
 
-    def fetched(self, waiting: deque[Task]) -> Iterator[CellResult]:
+    def fetched(self, waiting: deque[RayTask]) -> Iterator[CellResult]:
         """Yield the results of cells that ended; lost ones wait again."""
-        ready, _ = self.asked(lambda: self.ray.wait(list(self.under_way), num_returns=1, timeout=LOOK_S))
+        ready, _ = self.ask_cluster(
+            lambda: self.ray.wait(list(self.under_way), num_returns=1, timeout=LOOK_S)
+        )
         for ref in ready:
             task = self.under_way.pop(ref)
             why = ""
@@ -255,7 +257,7 @@ class OnRay:
                 self.say(f"the worker of {task.cell.target.words} was lost: it is run again")
                 waiting.append(task)
 
-    def read(self, task: Task, text: str) -> CellResult:
+    def read(self, task: RayTask, text: str) -> CellResult:
         """Return the result of a cell from its JSON; carried code has the commit of this machine."""
         plain = json.loads(text)
         if plain["record"] is None:
@@ -267,7 +269,7 @@ class OnRay:
             record = replace(record, code={**record.code, "project": now["project"]})
         return CellResult(cell=task.cell, record=record, tries=task.tries)
 
-    def asked(self, what: Callable[[], Any]) -> Any:
+    def ask_cluster(self, what: Callable[[], Any]) -> Any:
         """Return what the cluster answers; SetupError in one line if it is gone."""
         try:
             return what()
@@ -284,6 +286,6 @@ class OnRay:
         self.under_way.clear()
 
 
-def refused(task: Task, why: str) -> CellResult:
+def refused(task: RayTask, why: str) -> CellResult:
     """Return the result of a cell that Ray could not run."""
     return CellResult(cell=task.cell, record=None, refused=why, code=ExitCode.FAULT, tries=task.tries)

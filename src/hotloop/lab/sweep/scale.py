@@ -68,7 +68,7 @@ GRIDS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SweepPlace:
     """One place on the axes."""
 
     at: dict[str, str]  # Axis to value
@@ -86,9 +86,9 @@ class Axes:
 
     target: Target  # With the keys that stay the same
     values: dict[str, tuple[str, ...]]  # Axis to its values, in the order they were given
-    places: tuple[Place, ...]
+    places: tuple[SweepPlace, ...]
 
-    def target_at(self, place: Place) -> Target:
+    def target_at(self, place: SweepPlace) -> Target:
         return self.target.with_keys(place.keys)
 
     @property
@@ -169,14 +169,14 @@ def check_values(several: Mapping[str, Sequence[str]]) -> None:
             raise InputError(f"steps={word} does not fit: expected a length of at least 1")
 
 
-def places_of(rows: Mapping[str, Rows]) -> Iterator[Place]:
+def places_of(rows: Mapping[str, Rows]) -> Iterator[SweepPlace]:
     """Yield every combination of sizes."""
     for values in product(*rows.values()):
         at = dict(zip(rows, values, strict=True))
         keys = dict[str, str]()
         for axis, value in at.items():
             keys |= rows[axis][value]
-        yield Place(at=at, keys=keys)
+        yield SweepPlace(at=at, keys=keys)
 
 
 KIND = "scale"
@@ -226,13 +226,13 @@ def scale(
     now = utc_now()
     so_far = list[CellResult]()
 
-    def told(each: CellResult) -> None:
+    def note(each: CellResult) -> None:
         so_far.append(each)
         if each.record is not None:
             lifeline.offer(lambda: record_of(axes, options, now, so_far, partial=True))
         tell(each)
 
-    swept = sweep(cells_of(axes, options), executor or LocalExecutor(), shelf, progress, told)
+    swept = sweep(cells_of(axes, options), executor or LocalExecutor(), shelf, progress, note)
     if not swept.records:
         if swept.interrupted:
             raise KeyboardInterrupt
@@ -286,7 +286,7 @@ def add_work(records: Sequence[Record]) -> Any:
     )
 
 
-def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[SweepPoint]:
+def point_of(place: SweepPlace, records: Sequence[tuple[Cell, Record]]) -> list[SweepPoint]:
     """Return what the repeats found at a place; nothing if none could be measured."""
     here = [record for cell, record in records if cell.asked["at"] == place.at]
     if not here:
@@ -485,13 +485,13 @@ def forecast(axes: Axes, options: ScaleOptions, progress: Progress = silent) -> 
     return seconds * options.repeats * len(axes.places) / len(tried)
 
 
-def sample(places: Sequence[Place]) -> Sequence[Place]:
+def sample(places: Sequence[SweepPlace]) -> Sequence[SweepPlace]:
     """Return places from the first to the last, evenly apart: all of them if they are few."""
     last, count = len(places) - 1, min(len(places), MOST_TRIED)
     return [places[round(number * last / max(count - 1, 1))] for number in range(count)]
 
 
-def cell_s(target: Target, place: Place, options: ScaleOptions) -> float:
+def cell_s(target: Target, place: SweepPlace, options: ScaleOptions) -> float:
     """Return the seconds that one cell takes, about, from opening its target and a few calls."""
     begin = now_ns()
     with closing(open_subject(target, profile=False)) as subject:

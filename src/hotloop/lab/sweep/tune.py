@@ -46,7 +46,7 @@ from hotloop.lab.sweep.combinations import (
     sort,
     target_at,
 )
-from hotloop.lab.sweep.scale import Axes, Place, phases_of
+from hotloop.lab.sweep.scale import Axes, SweepPlace, phases_of
 from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainContender, TrainSide, compare_trainings, spec_of, untimed
@@ -186,7 +186,7 @@ LATE = "the time was over before its turn"
 class TuneCandidate:
     """What is known of a place so far."""
 
-    place: Place
+    place: SweepPlace
     speeds: list[float] = field(default_factory=list)
     rungs: int = 0
     rss_bytes: float = 0.0
@@ -216,11 +216,11 @@ class TuneCandidate:
 
 
 # Measures places in one rung, for so many rounds; by the name of the place
-Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
+Measures = Callable[[Sequence[SweepPlace], int, int], Mapping[str, Record]]
 
 
 def halve(
-    places: Sequence[Place],
+    places: Sequence[SweepPlace],
     measure: Measures,
     rounds: int = FIRST_ROUNDS,
     over: Callable[[], bool] = never,
@@ -261,7 +261,7 @@ class RungRunner:
         self.over, self.options = over, options
         self.skipped: list[Refused] = []
 
-    def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+    def __call__(self, places: Sequence[SweepPlace], rung: int, rounds: int) -> dict[str, Record]:
         order = [self.cell_of(self.axes, place, rung, rounds, self.options) for place in places]
         cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
         random.Random(rung).shuffle(order)
@@ -276,7 +276,7 @@ class RungRunner:
         return {cells[cell.id]: record for cell, record in swept.records}
 
     @staticmethod
-    def cell_of(axes: Axes, place: Place, rung: int, rounds: int, options: SearchOptions) -> Cell:
+    def cell_of(axes: Axes, place: SweepPlace, rung: int, rounds: int, options: SearchOptions) -> Cell:
         target, told = target_at(axes, place), {"rung": rung, "rounds": rounds}
         if not is_program(target):
             return Cell(target=target, experiment=EXPERIMENT, asked=told)

@@ -36,7 +36,7 @@ from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.match import Match, open_aligned, takes
-from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
+from hotloop.lab.validate.shadow import Saved, ShadowedTape, Shadowing, load_both, saved_of
 
 SUFFIX = ".bundle"
 
@@ -164,7 +164,7 @@ def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = s
     check_fits(bundle, shadowing)
     if bundle.start:
         load_both(shadowing.reference, shadowing.candidate, bundle.start)
-        shadowing.played = Played(start=bundle.start, steps_before=facts.steps_before)
+        shadowing.played = ShadowedTape(start=bundle.start, steps_before=facts.steps_before)
         shadowing.steps = facts.steps_before
         shadowing.begin()
     else:
@@ -256,7 +256,7 @@ BUDGET_NS = 15_000_000_000  # What shrinking may take
 
 
 @dataclass(slots=True, kw_only=True)
-class Search:
+class ShrinkSearch:
     """The smallest bundle so far, and how much time is left."""
 
     best: Bundle
@@ -285,7 +285,7 @@ def shrink(bundle: Bundle, budget_ns: int | None = None, progress: Progress = si
     A difference that does not come again by itself is kept as it is.
     """
     budget_ns = BUDGET_NS if budget_ns is None else budget_ns
-    search = Search(best=bundle, end_ns=now_ns() + budget_ns, budget_ns=budget_ns, progress=progress)
+    search = ShrinkSearch(best=bundle, end_ns=now_ns() + budget_ns, budget_ns=budget_ns, progress=progress)
     if bundle.start is not None or not search.attempt(bundle):
         return bundle
     for reduce in (fewer_envs, fewer_agents, fewer_steps, fewer_resets):
@@ -313,7 +313,7 @@ def differing(bundle: Bundle) -> Bundle | None:
     return replace(bundle, facts=facts, actions=bundle.actions[:played], last_good=None)
 
 
-def fewer_envs(search: Search) -> None:
+def fewer_envs(search: ShrinkSearch) -> None:
     """Only the env that differs; or it and those before it, whose number decides its seed."""
     bundle = search.best
     wrong = bundle.facts.difference.env
@@ -327,7 +327,7 @@ def fewer_envs(search: Search) -> None:
             return
 
 
-def fewer_agents(search: Search) -> None:
+def fewer_agents(search: ShrinkSearch) -> None:
     """As few agents as still differ, the smallest numbers first."""
     if search.best.actions.ndim < 3 or not both_take(search.best, "agents"):
         return
@@ -338,7 +338,7 @@ def fewer_agents(search: Search) -> None:
             return
 
 
-def fewer_steps(search: Search) -> None:
+def fewer_steps(search: ShrinkSearch) -> None:
     """Leave out stretches of the tape, large ones first, as long as the rest still differs."""
     size = max(len(search.best.actions) // 2, 1)
     while size >= 1:
@@ -354,7 +354,7 @@ def fewer_steps(search: Search) -> None:
         size //= 2
 
 
-def fewer_resets(search: Search) -> None:
+def fewer_resets(search: ShrinkSearch) -> None:
     """Leave out every reset in the middle that is not needed."""
     for each in search.best.facts.resets:
         kept = tuple(other for other in search.best.facts.resets if other != each)

@@ -77,7 +77,7 @@ def validate(match: Match, options: ValidateOptions, progress: Progress = silent
         a, b = (stack.enter_context(closing(open_side(side))) for side in (match.reference, match.candidate))
         check_alike(match, a, b)
         recorder = Recorder(KIND, b.spec)
-        meter = Meter(progress, pairs)
+        meter = PairsMeter(progress, pairs)
         seats = seats_of(match, a, b, options.policy, trained_steps, meter)
         meter.plan(len(seats))
         found = compare(a, b, seats, pairs, meter)
@@ -107,7 +107,7 @@ def check_alike(match: Match, a: Batch, b: Batch) -> None:
             )
 
 
-class Meter:
+class PairsMeter:
     """Turns steps of training and episodes into progress."""
 
     def __init__(self, progress: Progress, pairs: int) -> None:
@@ -127,7 +127,7 @@ class Meter:
 
 
 def seats_of(
-    match: Match, a: Batch, b: Batch, policy: str | None, trained_steps: int, meter: Meter
+    match: Match, a: Batch, b: Batch, policy: str | None, trained_steps: int, meter: PairsMeter
 ) -> dict[str, Seat]:
     """Return the policies: random play, the world's own players, and those trained on each side."""
     seats: dict[str, Seat] = {RANDOM: RandomSeat}
@@ -145,13 +145,13 @@ def seats_of(
 Played = dict[str, tuple[Rows, Rows]]
 
 
-def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter) -> Statistical:
+def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: PairsMeter) -> Statistical:
     """Look once at everything, and at what was found once more in fresh pairs."""
     first = play_pairs(a, b, seats, pairs, 0, meter)
     lenses = {policy: Lens(*sides) for policy, sides in first.items()}
-    family = Family({policy: lenses[policy].look(*sides) for policy, sides in first.items()})
+    family = ContrastFamily({policy: lenses[policy].look(*sides) for policy, sides in first.items()})
     judged = contrasts(family.blocks, family.tiers)
-    found = family.found(judged)
+    found = family.find_differences(judged)
     summary = Statistical(
         against="",
         pairs=pairs,
@@ -164,14 +164,18 @@ def compare(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, meter: Meter
     if not found.size or pairs < NEEDED:
         return summary
     second = play_pairs(a, b, seats, pairs, 1, meter)
-    again = Family({policy: lenses[policy].look(*sides) for policy, sides in second.items()}).only(found)
+    again = ContrastFamily({policy: lenses[policy].look(*sides) for policy, sides in second.items()}).only(
+        found
+    )
     judged = contrasts(again.blocks)
-    kept = again.found(judged)
+    kept = again.find_differences(judged)
     differences = tuple(again.contrast(judged, place) for place in again.telling(judged, kept))
     return replace(summary, differences=differences, once=int(found.size - kept.size))
 
 
-def play_pairs(a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, stage: int, meter: Meter) -> Played:
+def play_pairs(
+    a: Batch, b: Batch, seats: dict[str, Seat], pairs: int, stage: int, meter: PairsMeter
+) -> Played:
     """Play fresh pairs of episodes of every policy; each stage has seeds of its own."""
     played: Played = {}
     for number, (policy, seat) in enumerate(seats.items()):
@@ -196,7 +200,7 @@ def strength(judged: Contrasts) -> NDArray[np.float64]:
     return sizes
 
 
-class Family:
+class ContrastFamily:
     """Everything that is compared at once, under all policies."""
 
     def __init__(self, looked: dict[str, list[Columns]]) -> None:
@@ -212,9 +216,9 @@ class Family:
             np.concatenate([each.differences for each in columns], axis=1) for columns in looked.values()
         ]
 
-    def only(self, places: NDArray[np.intp]) -> "Family":
+    def only(self, places: NDArray[np.intp]) -> "ContrastFamily":
         """The same with some of its columns."""
-        kept = Family.__new__(Family)
+        kept = ContrastFamily.__new__(ContrastFamily)
         ends = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
         kept.blocks = [
             block[:, places[(places >= first) & (places < last)] - first]
@@ -225,8 +229,8 @@ class Family:
         kept.per, kept.spreads, kept.tiers = self.per[places], self.spreads[places], self.tiers[places]
         return kept
 
-    def found(self, judged: Contrasts) -> NDArray[np.intp]:
-        """What differs by more than its margin, in the order of places; of many the strongest."""
+    def find_differences(self, judged: Contrasts) -> NDArray[np.intp]:
+        """Return what differs by more than its margin, in the order of places; of many the strongest."""
         beyond = np.flatnonzero(judged.beyond(MARGIN * self.spreads * self.per))
         return np.sort(beyond[np.argsort(-strength(judged)[beyond])[:MOST_FOUND]])
 

@@ -320,7 +320,7 @@ class Replayed:
         check_answered(a.everything(), b.everything())
         check_sides_apart(a.everything(), b.everything())
         self._left_out = {*ours} ^ {*theirs}
-        self._given = Given(self._sides, ours, theirs)
+        self._given = GivenSettings(self._sides, ours, theirs)
         self._left_out |= self._given.names
         self._offers = Offers()
         self.fields: set[str] = set()
@@ -351,7 +351,7 @@ class Replayed:
         return self._left_out | self._offers.one_sided
 
 
-class Given:
+class GivenSettings:
     """Settings that two sides were given unlike, which are no outputs for as long as no step changes them."""
 
     def __init__(self, sides: Sequence[Subject], ours: Shown, theirs: Shown) -> None:

@@ -115,11 +115,11 @@ def with_envs(match: Match) -> Match:
             envs = {"num_envs": MANY if match.rival or match.against == CUDA else FEW}
             return replace(match, reference=reference.with_keys(envs), candidate=candidate.with_keys(envs))
         if free[0]:
-            return replace(match, reference=beside(reference, candidate))
-        return replace(match, candidate=beside(candidate, reference)) if free[1] else match
+            return replace(match, reference=fit_envs(reference, candidate))
+        return replace(match, candidate=fit_envs(candidate, reference)) if free[1] else match
 
 
-def beside(free: Target, fixed: Target) -> Target:
+def fit_envs(free: Target, fixed: Target) -> Target:
     """Return a side that takes any number of envs as it is made beside one that insists on its own number.
 
     A callable whose envs can be compared one by one stays as it makes itself: a batch that is right with one

@@ -36,7 +36,7 @@ from hotloop.lab.validate.equal import (
     RANDOM,
     STATE,
     Closeness,
-    Given,
+    GivenSettings,
     Offers,
     Shown,
     Streams,
@@ -62,7 +62,7 @@ LEVELS = {"true": None, "smoke": 10_000, "soak": 100_000}
 
 
 @dataclass(slots=True, kw_only=True)
-class Played:
+class ShadowedTape:
     """What both sides have been given since the tape began."""
 
     start: Saved | None = None  # The states it began in; None where that was the first reset
@@ -104,12 +104,12 @@ class Shadowing:
         self.left_out: tuple[str, ...] = ()
         self.comparisons = self.steps = 0
         self.difference: Difference | None = None
-        self.played = Played()
+        self.played = ShadowedTape()
         self.moment: Shown = {}  # What the reference showed last; its own copy
         self.answered: Shown = {}  # What the candidate showed last; a copy too
         self.reference_ns = self.candidate_ns = 0  # In the steps of each
         self.offers = Offers()
-        self.given: Given | None = None
+        self.given: GivenSettings | None = None
         self._kept_calls = kept_calls
         self._one: Any = None
         self._begun = False
@@ -130,7 +130,7 @@ class Shadowing:
         ours, theirs = shown(self.reference), shown(self.candidate)
         ignored = {name for name in ours if is_ignored(name, self.ignore)}
         unseen = {*self.reference.unseen(), *self.candidate.unseen()}
-        self.given = Given((self.reference, self.candidate), ours, theirs)
+        self.given = GivenSettings((self.reference, self.candidate), ours, theirs)
         one, other = (
             {n: rows for n, rows in side.items() if n not in self.given.names} for side in (ours, theirs)
         )
@@ -162,13 +162,13 @@ class Shadowing:
             return
         is_long = self._kept_calls is not None and len(self.played.actions) >= self._kept_calls
         if is_long and (saved := saved_of(self.reference, self.candidate)):
-            self.played = Played(start=saved, steps_before=self.steps)
+            self.played = ShadowedTape(start=saved, steps_before=self.steps)
         self.played.actions.append(deepcopy(actions))
         narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
         ours = deepcopy(cut(actions, self.envs) if narrow else actions)  # a side may change what it is given
         self.steps += 1
         self.reference_ns += self._timed(self.reference, ours)
-        self._one = self._shown(self.reference)
+        self._one = self._snapshot(self.reference)
         self.candidate_ns += self._timed(self.candidate, actions)
         self._compare(after_reset=False)
 
@@ -206,9 +206,9 @@ class Shadowing:
         self.candidate.close()
 
     def _compare(self, *, after_reset: bool) -> None:
-        ours = self._one or self._shown(self.reference)
+        ours = self._one or self._snapshot(self.reference)
         self._one = None
-        self.answered = theirs = self._shown(self.candidate)
+        self.answered = theirs = self._snapshot(self.candidate)
         self.comparisons += self.envs * self.reference.spec.agents
         found = (
             self.offers.compare(self.steps, ours, theirs)
@@ -228,7 +228,7 @@ class Shadowing:
             return None
         return self.given.compare(self.steps, shown(self.reference), shown(self.candidate))
 
-    def _shown(self, side: Subject) -> Shown:
+    def _snapshot(self, side: Subject) -> Shown:
         """What a side shows of all that is compared; what is ignored may come and go."""
         if self.ignore:
             self.names |= shown(side).keys()

@@ -67,7 +67,7 @@ from hotloop.lab.validate.match import (
     rivals,
     takes,
 )
-from hotloop.lab.validate.shadow import Played, Shadowing
+from hotloop.lab.validate.shadow import ShadowedTape, Shadowing
 from hotloop.options.validate import SMOKE, SOAK, ValidateOptions
 
 # For both sides together; playing the tapes in other ways takes the rest of a minute
@@ -91,7 +91,7 @@ Moved = Callable[[int], None]  # Told how many calls have been made since it was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CourseLimits:
     """When a course is over."""
 
     calls: int | None = None
@@ -123,7 +123,7 @@ class CourseResult:
     timing: tuple[int, int] = (0, 0)  # ns in the steps of the reference and of the candidate
     # Of everything, an env each, at every moment of the play
     hashes: list[NDArray[np.uint64]] = field(default_factory=list)
-    played: Played = field(default_factory=Played)
+    played: ShadowedTape = field(default_factory=ShadowedTape)
     # `fields` that were compared, those `left_out`, with the `settings`, and those of one side only
     seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)  # The candidate's own account
@@ -147,7 +147,7 @@ class CourseResult:
 
 
 def play_course(
-    match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
+    match: Match, course: Course, way: Way, limits: CourseLimits, moved: Moved, *, bundled: bool = True
 ) -> CourseResult:
     """Play a course on both sides, until its limits or until they differ."""
     targets = [with_keys(side, course) for side in (match.reference, match.candidate)]
@@ -261,20 +261,20 @@ def first_apart(
     """Return the step and env at which a subject's hashes leave those of a play; None if they never do."""
     expected = iter(first.hashes)
 
-    def apart() -> int | None:
+    def first_difference() -> int | None:
         wrong = next(expected)[:envs] != row_hashes(snapshot(subject, left_out, envs))
         return int(np.argmax(wrong)) if wrong.any() else None
 
     subject.reset()
-    env, begun = apart(), resets_by_step(first.played.resets)
+    env, begun = first_difference(), resets_by_step(first.played.resets)
     for step, actions in enumerate(first.played.actions):
         if env is None and step in begun:
             subject.reset_some(widened(begun[step], subject.spec.num_envs, first.part.num_envs))
-            env = apart()
+            env = first_difference()
         if env is not None:
             return step, env
         subject.step(fitted(actions, subject.spec.num_envs))
-        env = apart()
+        env = first_difference()
         moved(1)
     return None if env is None else (len(first.played.actions), env)
 
@@ -350,14 +350,14 @@ def way_of(options: ValidateOptions) -> Way:
     return Way(closeness=closeness_of(options.mode), ignore=tuple(options.ignore or ()))
 
 
-def limits_of(options: ValidateOptions, match: Match, spec: Spec, presets: int) -> Limits:
+def limits_of(options: ValidateOptions, match: Match, spec: Spec, presets: int) -> CourseLimits:
     """Return the calls of all courses in lockstep, or their time, which the presets of a world share."""
     if options.amount == SMOKE:
-        return Limits(box_ns=SMOKE_NS // presets)
+        return CourseLimits(box_ns=SMOKE_NS // presets)
     if options.amount != SOAK:
-        return Limits(calls=-(-int(options.amount) // spec.num_envs))
+        return CourseLimits(calls=-(-int(options.amount) // spec.num_envs))
     comparisons = SOAK_RIVALS if match.against in rivals() else SOAK_COMPARISONS
-    return Limits(calls=-(-comparisons // (spec.num_envs * spec.agents)))
+    return CourseLimits(calls=-(-comparisons // (spec.num_envs * spec.agents)))
 
 
 def validate(
@@ -394,7 +394,7 @@ def validate(
             return record(match, way, found, recorder, spec) if found.plays else None
 
         progress = kept_so_far(so_far, progress)
-        meter = Meter(progress, limits)
+        meter = CourseMeter(progress, limits)
         names = check_itself(match, courses, way, limits.calls, meter)
         meter.ways = len(other_ways(match, more_threads()))
         say(meter.expected_s)
@@ -426,11 +426,11 @@ def seed_of(match: Match, policy: str | None) -> int | None:
 
 
 def check_itself(
-    match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter"
+    match: Match, courses: list[Course], way: Way, calls: int | None, meter: "CourseMeter"
 ) -> set[str]:
     """Refuse a reference that does not repeat its own answers; returns the fields it shows."""
     alone = replace(match, candidate=match.reference)
-    limits = Limits(calls=min(ITSELF_CALLS, calls or ITSELF_CALLS), box_ns=ITSELF_NS)
+    limits = CourseLimits(calls=min(ITSELF_CALLS, calls or ITSELF_CALLS), box_ns=ITSELF_NS)
     names: set[str] = set()
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
         found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
@@ -445,10 +445,10 @@ def check_itself(
     return names
 
 
-class Meter:
+class CourseMeter:
     """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
 
-    def __init__(self, progress: Progress, limits: Limits) -> None:
+    def __init__(self, progress: Progress, limits: CourseLimits) -> None:
         self._progress = progress
         self.calls = limits.calls  # Of all courses in lockstep; None where the clock decides
         self._box_ns = round((limits.box_ns or 0) * AGAIN_SHARE)
@@ -478,12 +478,17 @@ class Meter:
 
 
 def play_all(
-    match: Match, courses: list[Course], way: Way, limits: Limits, found: ValidationState, meter: Meter
+    match: Match,
+    courses: list[Course],
+    way: Way,
+    limits: CourseLimits,
+    found: ValidationState,
+    meter: CourseMeter,
 ) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
     for course in courses:
-        share = Limits(
+        share = CourseLimits(
             calls=None if limits.calls is None else max(round(limits.calls * course.share + 0.5), 1),
             box_ns=None if limits.box_ns is None else round(limits.box_ns * course.share),
         )
