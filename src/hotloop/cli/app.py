@@ -91,12 +91,10 @@ def make_command(name: str, program: tuple[str, ...] | None = None) -> Command:
     def command(**values: Any) -> int:
         process = ProcessOptions(**{each: values.pop(each) for each in added})
         kind(**values)  # refused here, what does not fit needs no process
-        from hotloop.cli.isolated import execute, run_guarded, run_isolated
+        from hotloop.cli.isolated import execute, run_isolated
 
-        if kind.guarded:
-            return run_guarded(name, values)
-        if kind.isolated:
-            return run_isolated(name, values, process, kind.stop_s)
+        if kind.isolated or kind.guarded:
+            return run_isolated(name, values, kind, process)
         return execute(name, program, **values)
 
     examples = "\n".join(f"  {example}" for example in kind.examples)

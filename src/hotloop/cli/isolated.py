@@ -28,7 +28,7 @@ from hotloop.core.process.lifeline import ProcessState
 from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
-from hotloop.options.option import HOMES, ProcessOptions, options_of
+from hotloop.options.option import HOMES, Options, ProcessOptions, options_of
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
@@ -84,31 +84,21 @@ def execute(command: str, program: Sequence[str] | None = None, **values: Any) -
 
 
 def run_isolated(
-    command: str, values: Mapping[str, Any], process: ProcessOptions, stop_s: float | None
+    command: str, values: Mapping[str, Any], kind: type[Options], process: ProcessOptions
 ) -> int:
-    """Run a command in a process of its own if it would run user code; it may take `stop_s` to end."""
-    limits = StandstillLimits(step_s=process.step_timeout, stop_s=PATIENCE_S if stop_s is None else stop_s)
-    names = list(foreign(values))
-    if not names or stays(in_process=process.in_process):
-        return execute(command, **values)
-    call = Call(command=EXECUTE, asked={"command": command, **values}, argv=sys.argv)
-    return run_in_process(names, limits, call)
+    """Run a command in a process of its own if it would run user code, or starts processes itself.
 
-
-def run_guarded(command: str, values: Mapping[str, Any]) -> int:
-    """Run a command below a guard, so that nothing is left of what it starts, whatever ends it.
-
-    It runs no user code itself, and sees by itself which of its own processes stand still.
+    A command of the second kind runs no user code, and sees by itself which of its processes stand still: it
+    runs below a guard, so that nothing is left of what it starts, whatever ends it.
     """
-    if stays(in_process=False):
+    names = [f"hotloop {command}"] if kind.guarded else list(foreign(values))
+    is_own = os.environ.get(IN_PROCESS) == "1" or lifeline.line is not None
+    if not names or is_own or process.in_process:
         return execute(command, **values)
+    step_s = math.inf if kind.guarded else process.step_timeout
+    limits = StandstillLimits(step_s=step_s, stop_s=PATIENCE_S if kind.stop_s is None else kind.stop_s)
     call = Call(command=EXECUTE, asked={"command": command, **values}, argv=sys.argv)
-    return run_in_process([f"hotloop {command}"], StandstillLimits(step_s=math.inf), call, saves=False)
-
-
-def stays(*, in_process: bool) -> bool:
-    """Return whether a command stays here: on request, or because this is the process of its own."""
-    return in_process or os.environ.get(IN_PROCESS) == "1" or lifeline.line is not None
+    return run_in_process(names, limits, call, saves=not kind.guarded)
 
 
 def foreign(asked: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,6 @@ from hotloop.report.units import percent, plain, sparkline, speed
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hotloop.core.record import Record
     from hotloop.lab.training.run import TrainingWindow, TrainListener, TrainRequest
     from hotloop.lab.training.settings import RunFolder
 
@@ -36,7 +35,9 @@ SHARES = ("rollout", "learn", "eval", "logging", "checkpoint")
 
 
 def train(options: TrainOptions) -> int:
-    """Train, keep and show the record; return its exit code."""
+    """Train in view, keep and show the record; return its exit code."""
+    from hotloop.lab.training.run import train as train_lab
+
     name, words, on = options.target or "", [*(options.words or ())], options.on
     # Where --resume leaves the target out, the first word is a key.
     target = Target.typed("", [name, *words]) if "=" in name else Target.typed(name, words)
@@ -54,8 +55,11 @@ def train(options: TrainOptions) -> int:
     asked = prepare_run(target, folder, options.trust, resume=options.resume)
     if on is not None and asked.settings.train.ranks == 1:
         raise InputError(f"--on {on} is for ranks after the first: give train.ranks=2 or more")
-    record = save_record(output, run_in_view(asked))
-    return print_records([record], as_json=options.json)
+    for notice in asked.settings.notices:
+        remark(f"! {notice.text}; {notice.remedy}")
+    with open_panel(asked) as watch, stdout_kept_clean():
+        record = train_lab(asked, watch)
+    return print_records([save_record(output, record)], as_json=options.json)
 
 
 def follow_torchrun(target: Target) -> bool:
@@ -140,16 +144,6 @@ def resumed_target(run: "RunFolder", target: Target, trusted: Path | None) -> Ta
     return was.with_keys(with_full_names(Target(was.name, target.keys)).keys)
 
 
-def run_in_view(asked: "TrainRequest") -> "Record":
-    """Train under a panel at a terminal, elsewhere with lines; both are on stderr."""
-    from hotloop.lab.training.run import train as train_lab
-
-    for notice in asked.settings.notices:
-        remark(f"! {notice.text}; {notice.remedy}")
-    with open_panel(asked) as watch, stdout_kept_clean():
-        return train_lab(asked, watch)
-
-
 def list_keys(target: str) -> int:
     """Show every key, its default and its help."""
     from hotloop.lab.training.settings import PARTS, PREFIX
@@ -217,7 +211,7 @@ class TrainingLines:
 
 @contextmanager
 def open_panel(asked: "TrainRequest") -> "Iterator[TrainListener]":
-    """Yield a panel at a terminal, lines elsewhere."""
+    """Yield a panel at a terminal, lines elsewhere, both on stderr."""
     from hotloop.lab.training.run import TrainListener
 
     title = f"{asked.settings.target.name}  run={asked.run.name}"
