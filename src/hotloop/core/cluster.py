@@ -108,7 +108,7 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
 
 @contextmanager
 def silence_ray() -> Iterator[None]:
-    """Keep Ray from printing paragraphs on lost workers: what became of them is said by who asked."""
+    """Keep Ray from printing paragraphs on lost workers: the caller says what became of them."""
     module, name = sys.modules.get("ray._private.worker"), "print_to_stdstream"
     printing = getattr(module, name, None)
     if module is None or printing is None:

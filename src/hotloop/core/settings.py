@@ -81,13 +81,14 @@ class ParameterInfo:
         """Convert and check one value; InputError where it does not fit."""
         if isinstance(given, str) and given in self.words:
             return self.words[given]
+        refusal = InputError(f"{self.name}={given} does not fit: expected {self.expected}")
         try:
             value = convert(self.annotation, given)
         except (TypeError, ValueError, OverflowError):
-            raise self._refusal(given) from None
-        if all(self._allows(item) for item in (value if isinstance(value, tuple) else (value,))):
-            return value
-        raise self._refusal(given)
+            raise refusal from None
+        if not all(self._allows(item) for item in (value if isinstance(value, tuple) else (value,))):
+            raise refusal
+        return value
 
     def _allows(self, item: Any) -> bool:
         if item is None:
@@ -95,9 +96,6 @@ class ParameterInfo:
         if self.choices is not None:
             return item in self.choices
         return (self.low is None or item >= self.low) and (self.high is None or item <= self.high)
-
-    def _refusal(self, given: object) -> InputError:
-        return InputError(f"{self.name}={given} does not fit: expected {self.expected}")
 
 
 def parameter(  # noqa: PLR0913 - one argument a fact about it
