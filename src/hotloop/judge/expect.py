@@ -150,10 +150,25 @@ def of_records(
         return Expectations(refused=f"the record is from another machine, {record.machine['fingerprint']}")
     if is_busy(record):
         return Expectations(refused="the machine was busy", memory=memory(record, copy_bytes_per_s))
-    others = [each for each in others if usable(each, record) and each.run_id != record.run_id]
+    # Others of this target and machine that were run to their end and have a speed.
+    others = [
+        each
+        for each in others
+        if each.machine["fingerprint"] == fingerprint
+        and each.target.name == record.target.name
+        and each.kind in ("bench", "profile", "train", "run")
+        and each.run_id != record.run_id
+        and not (each.partial or is_busy(each))
+    ]
     mine = [stage for each in (*others, record) for stage in of_stages(each)]
     stages = of_stages(record)
-    record = min(stages, key=lambda stage: standing(stage, mine))
+
+    def standing(stage: Record) -> float:
+        """Return what a phase reached of the best of its kind."""
+        best = max((speed(each) or 0.0 for each in mine if same_work(each, stage)), default=0.0)
+        return (speed(stage) or 0.0) / best if best else 1.0
+
+    record = min(stages, key=standing)
     same = [each for each in mine if same_work(each, record) and speed(each)]
     best = max(same, key=lambda each: speed(each) or 0.0, default=None)
     return Expectations(
@@ -171,23 +186,6 @@ def of_stages(record: Record) -> tuple[Record, ...]:
     """Return the phases that a run has declared, each a population of its own; else the run itself."""
     declared = [each.is_declared for each in record.stages]
     return (all(declared) and views(record)) or (record,)
-
-
-def standing(stage: Record, all_of_them: Sequence[Record]) -> float:
-    """Return what a phase reached of the best of its kind."""
-    best = max((speed(each) or 0.0 for each in all_of_them if same_work(each, stage)), default=0.0)
-    return (speed(stage) or 0.0) / best if best else 1.0
-
-
-def usable(other: Record, record: Record) -> bool:
-    """Return whether a record is of this target and machine, was run to its end, and has a speed."""
-    return (
-        other.machine["fingerprint"] == record.machine["fingerprint"]
-        and other.target.name == record.target.name
-        and not other.partial
-        and not is_busy(other)
-        and other.kind in ("bench", "profile", "train", "run")
-    )
 
 
 def is_busy(record: Record) -> bool:

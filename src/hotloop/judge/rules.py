@@ -48,18 +48,8 @@ def is_user_env(case: Case) -> bool:
     return case.record.kind == "profile" and case.record.target.impl == "foreign"
 
 
-def is_opaque(case: Case) -> bool:
-    """Return whether most of a step is in one function, whose calls were not counted."""
-    return any(row.is_leaf and row.part.share >= evidence.OPAQUE for row in case.functions)
-
-
 def has_rebuilds(case: Case) -> bool:
     return any("rebuild" in name.lower() for name in case.record.path.counters)
-
-
-def says_threads(case: Case) -> bool:
-    """Return whether the settings say how many threads or workers there may be."""
-    return any(case.setting(name) is not None for name in (*evidence.CREW, evidence.TORCH_THREADS))
 
 
 # In the order in which they may claim a row: the particular before the general.
@@ -240,7 +230,14 @@ RULES: tuple[Rule, ...] = (
         "how often each function is called",
         evidence.called_often(evidence.IN_FILE, evidence.FOR_EACH, 0.2),
         "do it for all of them in one call: NumPy on whole arrays, numba, or native code",
-        concerns=lambda case: case.has_probed("cprofile") or (is_user_env(case) and is_opaque(case)),
+        # Most of a step is in one function, whose calls were not counted.
+        concerns=lambda case: (
+            case.has_probed("cprofile")
+            or (
+                is_user_env(case)
+                and any(row.is_leaf and row.part.share >= evidence.OPAQUE for row in case.functions)
+            )
+        ),
         has=lambda case: case.has_probed("cprofile"),
         get=CALLS,
     ),
@@ -290,7 +287,11 @@ RULES: tuple[Rule, ...] = (
         evidence.idle_core,
         "step on more threads, let torch use more threads, or do two things at once",
         concerns=lambda case: case.is_loop and not case.record.work.runs and (case.cores or 1) > 1,
-        has=lambda case: case.busy is not None and says_threads(case),
+        # The settings say how many threads or workers there may be.
+        has=lambda case: (
+            case.busy is not None
+            and any(case.setting(name) is not None for name in (*evidence.CREW, evidence.TORCH_THREADS))
+        ),
         get="give hotloop.run variant=dict(threads=...), num_workers or torch_threads",
     ),
     Rule(
@@ -371,19 +372,16 @@ def look(case: Case, claimed: set[str], rules: Iterable[Rule]) -> Iterator[Seen]
     """Return what rules see; a row is claimed by the first that sees it."""
     for rule in rules:
         for sight in rule.look(case) if is_looked_at(rule, case) else ():
-            path = sight.row.path if sight.row else None
-            bought = sight.gain
-            if (path and is_claimed(path, claimed)) or (bought is not None and bought < WORTH):
-                continue
-            claimed.update([path] if path else [])
-            yield rule, sight
+            path, bought = sight.row.path if sight.row else None, sight.gain
+            # A row, one above it or one below it has its advice already: time is saved once.
+            is_claimed = path is not None and any(
+                f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in claimed
+            )
+            if not is_claimed and (bought is None or bought >= WORTH):
+                claimed.update([path] if path else [])
+                yield rule, sight
 
 
 def is_looked_at(rule: Rule, case: Case) -> bool:
     """Return whether a rule gives advice here: it matters, and its evidence is there."""
     return not rule.is_note and rule.concerns(case) and rule.has(case)
-
-
-def is_claimed(path: str, claimed: Iterable[str]) -> bool:
-    """Return whether a row, one above it or one below it has its advice already: time is saved once."""
-    return any(f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in claimed)
