@@ -33,7 +33,7 @@ def baseline_path(name: str, fingerprint: str) -> Path:
 
 
 def check_free(name: str, fingerprint: str) -> Path:
-    """The path of a baseline that is yet to be; refuses one that is there, and says how to replace it."""
+    """Return the path of a baseline to be; refuse one that is there, and say how to replace it."""
     path = baseline_path(name, fingerprint)
     if path.exists():
         raise InputError(f"baseline {name} exists and is never overwritten: to replace it, first rm {path}")

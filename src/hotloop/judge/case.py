@@ -145,7 +145,7 @@ class Case:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The tree without its root, parents before their children."""
+        """Return the tree without its root, parents before their children."""
         phases = self.record.phases
         by_path = {phase.path: phase for phase in phases}
         rows = []
@@ -180,7 +180,7 @@ class Case:
 
     @cached_property
     def own(self) -> tuple[Row, ...]:
-        """What rows take themselves, beside the rows below them."""
+        """Return what rows take themselves, beside the rows below them."""
         by_path = {phase.path: phase for phase in self.record.phases}
         found = []
         for row in (row for row in self.rows if not row.is_leaf):
@@ -204,12 +204,12 @@ class Case:
 
     @cached_property
     def functions(self) -> tuple[Row, ...]:
-        """Every function that samples met, once."""
+        """Return every function that samples met, once."""
         return tuple({row.path: row for row in self._functions("")}.values())
 
     @cached_property
     def yours(self) -> tuple[Row, ...]:
-        """The functions of the user's own code, the lever first and the others by their share.
+        """Return the functions of the user's own code, the lever first and the others by their share.
 
         A function that has a row in the tree is told there: it has one share.
         """
@@ -219,7 +219,7 @@ class Case:
 
     @cached_property
     def libraries(self) -> tuple[Row, ...]:
-        """The functions of others with most time of their own, by that time."""
+        """Return the functions of others with most time of their own, by that time."""
         known = {row.path for row in self._functions(YOURS)}
         found = [row for row in self.functions if row.path not in known and row.is_leaf]
         return tuple(found) if known else ()
@@ -305,7 +305,7 @@ class Case:
         return max(self.leaves, key=lambda row: row.part.share, default=None)
 
     def setting(self, *names: str) -> Any:
-        """What was set, under whichever of the names and whatever stands before them; None where nothing."""
+        """Return what was set under one of the names, with or without a prefix; None if nothing was."""
         for told in (self.record.target.variant, self.record.target.params):
             for key, value in told.items():
                 if key in names or key.rpartition(".")[2] in names:
@@ -330,7 +330,7 @@ class Case:
 
     @property
     def busy(self) -> float | None:
-        """How many of its threads had something to do on average; None where that was not seen."""
+        """Return how many of its threads had something to do on average; None if not measured."""
         used = self.record.resources
         if used is None or used.cpu_share is None or used.ready_share is None:
             return None
@@ -343,12 +343,12 @@ class Case:
 
     @property
     def is_loop(self) -> bool:
-        """Whether a whole loop was looked at, and not an env alone."""
+        """Return whether a whole loop was looked at, and not an env alone."""
         return self.record.kind in ("train", "run") or bool(self.record.work.runs)
 
     @property
     def is_step(self) -> bool:
-        """Whether native code told the phases of its step."""
+        """Return whether native code told the phases of its step."""
         return any(row.path == STEP for row in self.rows)
 
 

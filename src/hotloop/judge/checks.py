@@ -90,7 +90,7 @@ def downgrade_if_unmeasurable(held: BudgetResult, busy: str | None) -> BudgetRes
 
 
 def lacked_cpu(budget: Budget, record: Record) -> str | None:
-    """Why an absolute speed or time that is missed says nothing: the machine was busy with something else.
+    """Return why a missed absolute speed or time says nothing, because the machine was busy; else None.
 
     What is counted, kept in memory or measured in turns does not mind.
     """
@@ -110,7 +110,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def change_between(then: Sequence[float], now: Sequence[float]) -> Estimate:
-    """Now over then, less 1, by pairs; of few pairs, from the least to the most."""
+    """Return now over then, less 1, by pairs; of few pairs, from the least to the most."""
     if len(then) >= FEWEST and all(value > 0 for value in (*then, *now)):
         found = ratio(now, then)
         return Estimate(value=found.estimate - 1, low=found.low - 1, high=found.high - 1, samples=found.pairs)
@@ -229,7 +229,7 @@ def needs_another(runs: Sequence[BudgetResult]) -> bool:
 
 
 def is_minority(runs: Sequence[BudgetResult]) -> bool:
-    """Whether counts, which only the place of things in memory can move, were met by two for one miss."""
+    """Return whether counts, which only memory layout can move, were met by two for one miss."""
     standings = [each.standing for each in runs]
     return runs[0].metric == INSTRUCTIONS and standings.count("met") > 1 >= standings.count("missed")
 
@@ -265,7 +265,7 @@ def weakened(before: Mapping[str, Budget], now: Mapping[str, Budget]) -> list[st
 
 
 def loosened(old: Budget, new: Budget) -> list[str]:
-    """In what a budget asks for less than it did, or for something else."""
+    """Return in what a budget asks for less than it did, or for something else."""
     changes = [
         f"{what} was {was}, is {is_now}"
         for what, was, is_now in (

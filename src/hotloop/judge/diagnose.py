@@ -377,7 +377,7 @@ def since(
 ) -> Since:
     """Hold what was predicted of an earlier record against a later one of the same.
 
-    `in_turns` is what both came to when they were measured side by side, where somebody did that.
+    `in_turns` is what both came to when they were measured side by side, if they were.
     """
     if before.target.name != after.target.name or before.kind != after.kind:
         raise InputError(

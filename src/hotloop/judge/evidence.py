@@ -165,7 +165,7 @@ def teacher_left_on(case: Case) -> Iterator[Observation]:
 
 
 def small_batch(case: Case) -> Iterator[Observation]:
-    """Forward calls of few rows: the call costs more than they do."""
+    """Yield forward calls of few rows: the call costs more than they do."""
     samples = case.record.work.agent_steps
     for row in case.named(STUDENT):
         batch = samples / row.calls if row.calls and samples else inf
@@ -196,7 +196,7 @@ def is_in_step(row: Row, case: Case) -> bool:
 
 
 def skew(case: Case) -> Iterator[Observation]:
-    """Workers, or threads, of which one is waited for."""
+    """Yield workers, or threads, of which one is waited for."""
     yield from rows_over(SKEW, 0.05)(case)
     for table, _ in case.tables("threads") if case.record.method.threads > 1 else ():
         shares = [row[2] for row in table.rows if len(row) > 2 and isinstance(row[2], float)]
@@ -208,7 +208,7 @@ def skew(case: Case) -> Iterator[Observation]:
 
 
 def garbage(case: Case) -> Iterator[Observation]:
-    """Pauses of the garbage collector."""
+    """Yield pauses of the garbage collector."""
     pauses, wall_ns = pauses_of(case)
     share = pauses.total_ns / wall_ns if pauses and wall_ns else 0.0
     if pauses and share >= 0.02:
@@ -228,7 +228,7 @@ def pauses_of(case: Case) -> tuple[Pauses | None, int]:
 
 
 def allocations(case: Case) -> Iterator[Observation]:
-    """Memory that is allocated in every step."""
+    """Yield memory that is allocated in every step."""
     count = case.fact("memory", "allocations_per_env_step")
     size = case.fact("memory", "allocated_bytes_per_env_step")
     if count is not None and size is not None and (count >= ALLOCATIONS or size >= ALLOCATED_BYTES):
@@ -236,7 +236,7 @@ def allocations(case: Case) -> Iterator[Observation]:
 
 
 def evaluation(case: Case) -> Iterator[Observation]:
-    """Evaluations, with how many updates apart they are."""
+    """Yield evaluations, with how many updates apart they are."""
     every, updates = case.setting("every"), case.record.work.updates
     for seen in rows_over(EVALUATION, 0.05, RARER)(case):
         between = round(updates / seen.row.calls) if seen.row.calls and updates else 0
@@ -246,7 +246,7 @@ def evaluation(case: Case) -> Iterator[Observation]:
 
 
 def half_precision(case: Case) -> Iterator[Observation]:
-    """Learning in float32 on a GPU that could do it in bfloat16."""
+    """Yield learning in float32 on a GPU that could do it in bfloat16."""
     if case.setting("mixed_precision", "amp", "bf16") is not False:
         return
     rows = [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
@@ -265,7 +265,7 @@ def together(rows: list[Row]) -> Part:
 
 
 def path_not_taken(case: Case) -> Iterator[Observation]:
-    """Steps that left the requested path, by the counters of the code that did them."""
+    """Yield steps that left the requested path, by the counters of the code that did them."""
     path, steps = case.record.path, case.record.work.env_steps
     asked = "native" if path.requested == "auto" else path.requested
     native = path.counters.get("native_steps")
@@ -279,7 +279,7 @@ def path_not_taken(case: Case) -> Iterator[Observation]:
 
 
 def unaccounted(case: Case) -> Iterator[Observation]:
-    """Time that no row accounts for."""
+    """Yield time that no row accounts for."""
     share = (case.record.unaccounted_ns or 0) / case.wall_ns if case.wall_ns else 0.0
     if share > UNACCOUNTED_SHARE and not (case.is_step and case.record.method.threads > 1):
         yield Observation(said=f"{share:.1%} of the time is in no row")
@@ -295,7 +295,7 @@ def heavy(case: Case) -> Iterator[Observation]:
 
 
 def growth(case: Case) -> Iterator[Observation]:
-    """Memory that goes on rising when a run has settled, by the probe or by the looks at it."""
+    """Yield memory that goes on rising when a run has settled, by the probe or by the looks at it."""
     low = case.fact("memory", "growth_bytes_low")
     if low is not None:
         if low > 64:
@@ -313,7 +313,7 @@ def decay(case: Case) -> Iterator[Observation]:
 
 
 def idle_core(case: Case) -> Iterator[Observation]:
-    """Cores without work, if the settings say how many threads or workers there are.
+    """Yield cores without work, if the settings say how many threads or workers there are.
 
     Of a loop that does not say, nothing is known: one thing may have to come after another.
     """
@@ -341,7 +341,7 @@ def is_fewer(value: object, cores: int) -> bool:
 
 
 def oversubscribed_cores(case: Case) -> Iterator[Observation]:
-    """More runnable threads than cores, beyond what ran before."""
+    """Yield more runnable threads than cores, beyond what ran before."""
     busy, cores, asked = case.busy, case.cores, case.record.method.threads
     load = case.record.machine.get("load") or 0.0
     if cores and asked > cores:
@@ -353,7 +353,7 @@ def oversubscribed_cores(case: Case) -> Iterator[Observation]:
 
 
 def sync_barriers(case: Case) -> Iterator[Observation]:
-    """Rows that wait for each other, and what an env's step has beyond its phases on several threads."""
+    """Yield rows that wait for each other, and the rest of a threaded step."""
     yield from rows_over(BARRIER, 0.05)(case)
     if case.record.method.threads < 2:
         return
@@ -413,7 +413,7 @@ def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
 
 
 def rival(case: Case) -> Iterator[Observation]:
-    """Another way of doing a phase, which was measured beside the one that ran.
+    """Yield another way of doing a phase, which was measured beside the one that ran.
 
     What it buys is by a whole step if that was measured: a way of one phase changes others too, by the
     work it does in them and by what it leaves in the caches.

@@ -252,7 +252,7 @@ def same_work(other: Record, record: Record) -> bool:
 
 
 def unlike_settings(record: Record, best: Record) -> Iterable[str]:
-    """Variants, threads and machine's load that differ from the best run."""
+    """Yield variants, threads and the load that differ from the best run."""
     mine, theirs = ({**each.target.variant, **each.target.keys} for each in (record, best))
     for key in {**mine, **theirs}:
         if key not in QUIET and mine.get(key) != theirs.get(key):

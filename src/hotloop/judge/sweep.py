@@ -62,7 +62,7 @@ def number(word: str) -> float | None:
 
 
 def lines_of(sweep: Sweep) -> Iterator[Line]:
-    """Along every axis of numbers, for each combination of the others."""
+    """Yield a line along every axis of numbers for each combination of the others."""
     for axis, values in sweep.axes.items():
         if not all(number(value) for value in values):
             continue
@@ -101,7 +101,7 @@ def metrics_of(points: Mapping[float, SweepPoint]) -> list[str]:
 
 
 def phases_of(points: Mapping[float, SweepPoint]) -> list[str]:
-    """Phases that somewhere take more than a little of the step, in their order."""
+    """Return phases that somewhere take more than a little of the step, in their order."""
     names = dict.fromkeys(
         name for point in points.values() for name in point.values if name.startswith(PHASE)
     )

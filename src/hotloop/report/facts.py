@@ -201,7 +201,7 @@ def shadow_line(record: Record) -> str:
 
 
 def instructions_line(record: Record) -> str:
-    """Say how many instructions a step takes; empty where nobody counted."""
+    """Say how many instructions a step takes; empty if not measured."""
     counted = record.instructions
     if counted is None:
         return ""

@@ -33,7 +33,7 @@ def markdown_page(record: Record) -> str:
 
 
 def run_page(record: Record) -> str:
-    """Return a run of somebody's own loop as its Markdown page."""
+    """Return a run of a user's own loop as its Markdown page."""
     return markdown.draw_page(train.run_page(record))
 
 

@@ -91,12 +91,12 @@ def harmless(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """Return a name that somebody gave, letter by letter."""
+    """Return a name as it was given, letter by letter."""
     return MARKS.sub(r"\\\1", harmless(text))
 
 
 def code(text: str) -> str:
-    """Part of a program as Markdown shows such, since `<built-in ...>` would be lost."""
+    """Return part of a program as Markdown shows such, since `<built-in ...>` would be lost."""
     indent = NARROW * (len(text) - len(text.lstrip()))  # plain spaces at the beginning would be dropped
     return f"`{indent}{text.lstrip()}`" if text.strip() else text
 

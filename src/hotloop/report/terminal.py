@@ -91,7 +91,7 @@ def facts(section: Facts) -> RichTable:
 
 @dataclass(frozen=True, slots=True)
 class DeferredTable:
-    """What is drawn once it is known how much room there is: None where nobody looks at a screen."""
+    """What is drawn once its width is known; None if the output is no terminal."""
 
     draw: Callable[[int | None], Iterable[RenderableType]]
 
@@ -125,7 +125,7 @@ def fitting(columns: Sequence[Column], needs: Sequence[int], room: int | None) -
 
 
 def breadth(needs: Sequence[int]) -> int:
-    """Of a table of columns that need so much."""
+    """Return the width of a table of columns that need so much."""
     return sum(needs) + GAP * len(needs) - 1
 
 

@@ -36,7 +36,7 @@ def percent(share: float) -> str:
 
 
 def on_core(worked: float | None) -> str:
-    """Return how much of its own time a row was on a core for; empty if nobody looked."""
+    """Return how much of its own time a row was on a core for; empty if not measured."""
     return "" if worked is None else f"{worked:.0%}"
 
 

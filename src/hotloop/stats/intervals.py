@@ -6,7 +6,7 @@ from math import ceil
 
 FEWEST = 6  # Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64
 
-# How rarely the interval may miss the median unless somebody says otherwise: in 5% of cases at most.
+# How rarely the interval may miss the median by default: in 5% of cases at most.
 ONE_MISS_IN = 20
 
 RESAMPLES = 2_000

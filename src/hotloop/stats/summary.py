@@ -1,4 +1,4 @@
-"""The centre and the spread of a set of rounds, and the metrics of a record derived from them."""
+"""The center and the spread of a set of rounds, and the metrics of a record derived from them."""
 
 import reprlib
 from collections.abc import Sequence

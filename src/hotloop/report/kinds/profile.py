@@ -206,7 +206,7 @@ def configuration(record: Record) -> Rows:
 
 
 def results(record: Record) -> Rows:
-    """Throughput is that of the clean passes only; a game is an episode that ended in them."""
+    """Yield the speed of the clean passes alone; a game is an episode that ended in them."""
     games, steps = record.work.resets, record.work.env_steps
     metric = record.metrics.get("games_per_s")
     if metric is None:

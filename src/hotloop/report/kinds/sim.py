@@ -105,7 +105,7 @@ def about(record: Record) -> Facts:
 
 
 def outcomes(record: Record) -> list[tuple[str, Span]]:
-    """What episodes came to by the world's own measures; of many agents only the least and the most."""
+    """Return what episodes came to by the world's measures; of many agents only the least and the most."""
     names = [name for name in record.values if name.startswith(OUTCOME)]
     agents = {name: fmean(record.values[name]) for name in names if name.startswith(RETURN_OF)}
     many = agents if len(agents) > MOST_AGENTS else {}
@@ -130,7 +130,7 @@ def history(record: Record) -> list[tuple[str, str]]:
 
 
 def about_games(record: Record) -> Facts:
-    """Who won, how fast it went, why games ended, and where the time went."""
+    """Return how often each seat won, how fast it went, why games ended, and where the time went."""
     values = record.values
     # Games and decisions per second: the median of windows with its interval, or the whole.
     games, decisions = (values[f"{CONTEST}{what}_per_s"][0] for what in ("games", "decisions"))

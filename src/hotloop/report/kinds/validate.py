@@ -111,7 +111,7 @@ def parts(record: Record) -> Table:
 
 
 def replay(bundle: BundleFacts, record: Record, from_state: bool | None) -> Sections:
-    """Whether a bundle's difference came again; `from_state` says whether it did from the last good state."""
+    """Say whether a bundle's difference came again; `from_state` is whether it did from the last state."""
     checked, kept = validation_of(record), bundle.difference
     seen = checked.difference
     if seen is None:

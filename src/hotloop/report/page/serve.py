@@ -42,7 +42,7 @@ class Site:
         self.over = Event()
 
     def signature(self) -> str:
-        """What the folders hold, by name, size and time; a file that vanishes meanwhile is none of it."""
+        """Return a digest of the files by name, size and time; one that vanishes meanwhile is left out."""
         found = []
         for path in record_files(self._folders):
             try:
@@ -53,7 +53,7 @@ class Site:
         return sha256(repr(found).encode()).hexdigest()[:16]
 
     def page(self, events: str) -> str:
-        """Drawn of what there is now, which is said to whoever is asked for events after it."""
+        """Return the page of what there is now; its address of events says what it was drawn of."""
         now = self.signature()
         if self._drawn is None or self._drawn[0] != now:
             page, _ = draw_shelf(
@@ -64,7 +64,7 @@ class Site:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers who asks for the page under its own address, and has the token where one is asked for."""
+    """Answers requests for the page under its own address, with the token if there is one."""
 
     daemon_threads = True
 
@@ -163,9 +163,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def follow(self, seen: str) -> None:
-        """Say what is new for as long as somebody listens: records, and what trainings write.
+        """Send what is new until the client disconnects: records, and what trainings write.
 
-        What is new is what came after the page was drawn, be it before anybody listened.
+        What is new is what came after the page was drawn, even if before the request.
         """
         self.begin(200, "text/event-stream")
         site, told = self.server.site, ""
@@ -186,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
             return
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Keep quiet: nobody asked for a log."""
+        """Keep quiet: no log is wanted."""
 
 
 LOGS = "*/logs/metrics.jsonl"  # Where runs write what each window came to, below the folder of runs

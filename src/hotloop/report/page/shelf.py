@@ -41,7 +41,7 @@ class Shelf:
 
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()  # One line a file that is no record
-    replays: tuple[Frames, ...] = ()  # What tapes and bundles look like, where somebody drew them
+    replays: tuple[Frames, ...] = ()  # What tapes and bundles look like, if they were drawn
     budgets: tuple[Budget, ...] = ()  # Of the project that the page is about, in the order of its file
     # Run id to why the level since it is the right one.
     accepted: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def fault_of(shelf: Shelf, draw: Callable[[Shelf], object]) -> str | None:
 
 
 def record_files(folders: list[Path]) -> Iterator[Path]:
-    """JSON files that may be records, each once, in a fixed order."""
+    """Yield JSON files that may be records, each once, in a fixed order."""
     found = set[Path]()
     for folder in folders:
         # A sweep's measurements, which its record sums up, are shown only if they are asked for.
