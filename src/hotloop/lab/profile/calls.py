@@ -1,4 +1,4 @@
-"""What each single step call of a stretch took, phase by phase, from the logs of spans and batches."""
+"""What each single step call of a stretch took, from the logs of spans and batches, and rows that add up."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,13 @@ from hotloop.envs.subject import NATIVE, StepLog, Subject
 from hotloop.lab.measure.sides import GC
 
 Numbers = NDArray[np.int64]
+
+LOOP = "loop"  # The span around one turn
+
+# What the loop does beside the env and the policy: Python, and the counting of work.
+OTHER = "everything else"
+
+ELSE = f"{WALL}/{OTHER}"
 
 OFF_CORE = "off its core"
 
@@ -125,6 +132,12 @@ class Steps:
     def workers(self) -> int:
         return int(self.phases.shape[1])
 
+    @property
+    def only_env(self) -> Numbers:
+        """The one env whose episode ended in each; -1 where none or several did."""
+        only: Numbers = np.where(self.ended == 1, self.first_env, -1)
+        return only
+
     def chosen(self, which: Any) -> "Steps":
         fields = ("begin", "end", "ended", "first_env", "phases")
         return replace(self, **{name: getattr(self, name)[which] for name in fields})
@@ -192,13 +205,12 @@ def calls_of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
         begin=begin,
         end=end,
         resets=steps.ended,
-        env=only_env(steps),
+        env=steps.only_env,
         samples=(
             *(Sample(path=path, ns=ns, call=every) for path, ns in fixed.items()),
             *phase_samples(steps, every, STEP),
         ),
-        gc=collections(events, begin, end),
-        put_off=put_off_in(events, begin, end),
+        **interruptions(events, begin, end),
     )
 
 
@@ -207,7 +219,9 @@ def calls_of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbe
     begin, end, every = laps.begin, laps.end, np.arange(len(laps.begin))
     env = np.full(len(begin), -1, np.int64)
     inner = list(spans_of(events, begin, end))
-    rest = end - begin - sum(total_of(sample, len(begin)) for sample in inner if sample.path.count("/") == 1)
+    tops = [sample for sample in inner if sample.path.count("/") == 1]
+    totals = [np.bincount(each.call, weights=each.ns, minlength=len(begin)) for each in tops]
+    rest = end - begin - sum(total.astype(np.int64) for total in totals)
     samples = [
         Sample(path=WALL, ns=end - begin, call=every),
         *inner,
@@ -220,27 +234,15 @@ def calls_of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbe
             samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
         samples += phase_samples(steps, inside, place)
         known = inside >= 0
-        env[inside[known]] = only_env(steps)[known]
+        env[inside[known]] = steps.only_env[known]
     return Calls(
         begin=begin,
         end=end,
         resets=resets,
         env=env,
         samples=tuple(samples),
-        gc=collections(events, begin, end),
-        put_off=put_off_in(events, begin, end),
+        **interruptions(events, begin, end),
     )
-
-
-def total_of(sample: Sample, calls: int) -> Numbers:
-    """What a phase took in each call."""
-    total: Numbers = np.bincount(sample.call, weights=sample.ns, minlength=calls).astype(np.int64)
-    return total
-
-
-def only_env(steps: Steps) -> Numbers:
-    only: Numbers = np.where(steps.ended == 1, steps.first_env, -1)
-    return only
 
 
 def phase_samples(steps: Steps, call: NDArray[np.intp], place: str) -> list[Sample]:
@@ -261,18 +263,17 @@ def spans_of(events: Events, begin: Numbers, end: Numbers) -> Iterator[Sample]:
             yield Sample(path=WALL + path.removeprefix(LOOP), ns=events.own[here], call=inside[here])
 
 
-def collections(events: Events, begin: Numbers, end: Numbers) -> Sample:
-    """Pauses of the garbage collector, wherever it was called."""
+def interruptions(events: Events, begin: Numbers, end: Numbers) -> dict[str, Sample]:
+    """Return the pauses of the garbage collector, wherever it was called, and the losses of the core."""
     places = [place for place, path in enumerate(events.paths) if path.rpartition("/")[2] == GC]
     here = np.isin(events.place, places)
-    inside = call_of(begin, end, events.begin[here])
-    return Sample(path=GC, ns=events.own[here], call=inside)
-
-
-def put_off_in(events: Events, begin: Numbers, end: Numbers) -> Sample:
-    """The calls in which the thread lost its core; a stretch ends where the loop looked, after its call."""
-    found = events.put_off
-    return Sample(path=OFF_CORE, ns=found.times, call=call_of(begin, end, found.end - 1))
+    in_call = call_of(begin, end, events.begin[here])
+    lost = events.put_off
+    return {
+        "gc": Sample(path=GC, ns=events.own[here], call=in_call),
+        # A stretch off the core ends where the loop looked, after its call.
+        "put_off": Sample(path=OFF_CORE, ns=lost.times, call=call_of(begin, end, lost.end - 1)),
+    }
 
 
 def call_of(begin: Numbers, end: Numbers, times: Numbers) -> NDArray[np.intp]:
@@ -283,13 +284,6 @@ def call_of(begin: Numbers, end: Numbers, times: Numbers) -> NDArray[np.intp]:
     return found
 
 
-LOOP = "loop"  # The span around one turn
-
-# What the loop does beside the env and the policy: Python, and the counting of work.
-OTHER = "everything else"
-
-ELSE = f"{WALL}/{OTHER}"
-
 PhaseTimes = Mapping[str, int]  # Phase to ns, with `step` for the whole of it, as a batch reports them
 
 
@@ -299,15 +293,15 @@ def native_place(paths: Iterable[str], whole: str) -> str:
     `whole` is the name of a row of its own, if it has one.
     """
     known, parent = list(paths), f"{WALL}/{ENV_STEP}"
-    while inner := [path for path in known if is_step_of(parent, path)]:
+
+    def is_inner(path: str) -> bool:
+        # What one wrapper has inside; a vector env has several.
+        above, _, name = path.rpartition("/")
+        return above == parent and name.endswith(".step") and name != "envs.step"
+
+    while inner := list(filter(is_inner, known)):
         parent = inner[0]
     return f"{parent}/{whole}" if whole else parent
-
-
-def is_step_of(parent: str, path: str) -> bool:
-    """Whether a path is the step of what one wrapper has inside; that of a vector env has several inside."""
-    above, _, name = path.rpartition("/")
-    return above == parent and name.endswith(".step") and name != "envs.step"
 
 
 def loop_times(
