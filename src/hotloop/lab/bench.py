@@ -44,7 +44,7 @@ from hotloop.lab.measure.record import (
     play_digest,
     throughput,
 )
-from hotloop.lab.measure.resources import counted
+from hotloop.lab.measure.resources import count_for_record
 from hotloop.lab.measure.sides import Garbage, SubjectSide, no_collection
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile import profile as profiling
@@ -95,7 +95,7 @@ def bench(
         measured = with_phases(measured, target, progress, policy=policy, garbage=extras.garbage)
     measured = replace(measured, goal=goal_of(measured, extras.wanted))
     if extras.instructions:
-        measured = counted(measured, target, progress, policy=policy)
+        measured = count_for_record(measured, target, progress, policy=policy)
     return judge(measured)
 
 

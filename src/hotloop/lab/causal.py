@@ -33,7 +33,7 @@ from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import queued_ns
 from hotloop.envs.foreign.phases import find, home_of, watching
 from hotloop.judge.expect import Trial
-from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
+from hotloop.lab.measure.policy import PolicySubject, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.sides import play
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.programs.launch import Launcher, Program
@@ -350,7 +350,7 @@ def run_causal(
         subject = stack.enter_context(closing(Opener().watched(target)))
         watched = [find(name, home_of(target.name)) for name in functions]
         live = is_live(policy)
-        player = Actor(subject, load(policy, timed=True)) if live else subject
+        player = PolicySubject(subject, load(policy, timed=True)) if live else subject
         script = RandomPlay(player) if live else stack.enter_context(closing(play_of(policy, subject)))
         player.reset()
         calls = 1

@@ -20,7 +20,7 @@ from hotloop.lab import bench as benching
 from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan, Rounds
-from hotloop.lab.measure.policy import Actor, acting, load
+from hotloop.lab.measure.policy import PolicySubject, acting, load
 from hotloop.lab.validate.match import ADVERSARIAL, actions_of
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
@@ -104,7 +104,7 @@ def test_a_bug_is_not_called_a_refusal() -> None:
 
 def test_a_policy_may_ask_for_the_mask() -> None:
     subject = opened("make")
-    actor = Actor(subject, load("support.masked:lowest"))
+    actor = PolicySubject(subject, load("support.masked:lowest"))
     for _ in range(7):
         actor.step(None)
     assert subject.env.taken == [0, 1, 2, 3, 0, 0, 1]  # type: ignore[attr-defined]

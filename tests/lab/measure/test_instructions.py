@@ -10,7 +10,7 @@ from hotloop.core.record.metadata import Instructions
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.measure import resources as lab
-from hotloop.lab.measure.resources import count, counted, long_enough, on_one_thread, subtract
+from hotloop.lab.measure.resources import count, count_for_record, long_enough, on_one_thread, subtract
 
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 
@@ -90,7 +90,7 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lab, "count", interrupted)
-    left = judge(counted(BENCH, Target("grid/toy", {})))
+    left = judge(count_for_record(BENCH, Target("grid/toy", {})))
     assert (left.partial, left.exit_code, left.instructions) == (True, ExitCode.INTERRUPTED, None)
     assert left.values == BENCH.values
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from hotloop.core.clock import now_ns
 from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree
-from hotloop.lab.training.ranks import Processes, added, from_torchrun, named, share_of
+from hotloop.lab.training.ranks import Processes, add_windows, from_torchrun, name_slowest_rank, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
 from hotloop.train.ranks import STRIDE, RankLostError, Ranks
@@ -88,10 +88,10 @@ def window(episodes: int, mean_return: float) -> WindowEpisodes:
 
 
 def test_episodes_of_all_ranks_count_alike() -> None:
-    found = added([window(1, 2.0), window(3, 6.0), window(0, 0.0)])
+    found = add_windows([window(1, 2.0), window(3, 6.0), window(0, 0.0)])
     assert (found.env_steps, found.episodes, found.mean_return) == (30, 4, 5.0)
     assert (found.return_min, found.return_max, found.infos) == (2.0, 6.0, {"profit": 5.0})
-    assert added([window(0, 0.0)]).mean_return is None
+    assert add_windows([window(0, 0.0)]).mean_return is None
 
 
 def test_the_row_of_waiting_names_the_slowest_rank() -> None:
@@ -99,7 +99,7 @@ def test_the_row_of_waiting_names_the_slowest_rank() -> None:
     ranks.busy_ns = [1, 2]
     waiting = TimeTree(path="rollout/waiting on others", calls=1, total_ns=5)
     rollout = TimeTree(path="rollout", calls=1, total_ns=6, children=(waiting,))
-    found = named(TimeTree(total_ns=9, children=(rollout,)), ranks)
+    found = name_slowest_rank(TimeTree(total_ns=9, children=(rollout,)), ranks)
     assert [row.path for row in found.rows] == ["rollout", "rollout/waiting on others, most on rank 1"]
 
 

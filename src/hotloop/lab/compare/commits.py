@@ -131,7 +131,13 @@ def check_out(
             for side, commit in zip("ab", commits, strict=False)
         ]
         checkouts = [
-            Checkout(commit=commit, place=place, target=its, settings=set_, environment=apart(place, folder))
+            Checkout(
+                commit=commit,
+                place=place,
+                target=its,
+                settings=set_,
+                environment=side_environment(place, folder),
+            )
             for commit, place, its, set_ in zip(commits, places, targets, settings, strict=False)
         ]
         if b_ref is None:
@@ -183,14 +189,14 @@ def prepare(root: Path, commit: Commit, checkout: Path, project: Path, build: st
     temporary = checkout.parent
     with (temporary / f"{checkout.name}.log").open("w+b") as log:
         clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(root), str(checkout)]
-        run(commit, clone, root, apart(root, temporary), log)
+        run(commit, clone, root, side_environment(root, temporary), log)
         detach = ["git", "checkout", "--quiet", "--detach", commit.sha]
-        run(commit, detach, checkout, apart(checkout, temporary), log)
+        run(commit, detach, checkout, side_environment(checkout, temporary), log)
         place = checkout / project.relative_to(root.resolve())
         if not place.is_dir():
             raise InputError(f"{commit.name} has no folder {place.relative_to(checkout)}")
         for command in commands(place, build):
-            run(commit, command, place, apart(place, temporary), log)
+            run(commit, command, place, side_environment(place, temporary), log)
     return place
 
 
@@ -227,7 +233,7 @@ def run(
         raise InputError(f"{commit.name} does not build: {words} ended with {status}{printed}")
 
 
-def apart(folder: Path, temporary: Path) -> dict[str, str]:
+def side_environment(folder: Path, temporary: Path) -> dict[str, str]:
     """Return the environment of a side: nothing leads back to the present code, all it leaves is removed."""
     kept = {
         name: value
@@ -268,7 +274,7 @@ def open_installed(
 
 def checkout_of(place: Path | None, target: Target, garbage: Garbage, shared: Path) -> Checkout:
     """Return the current folder, run by the Python of an environment, which finds this Hotloop, too."""
-    environment = apart(Path.cwd(), shared) | {"PYTHONPATH": str(shared)}
+    environment = side_environment(Path.cwd(), shared) | {"PYTHONPATH": str(shared)}
     return Checkout(
         commit=Commit(ref=PRESENT if place is None else str(place), sha=""),
         place=Path.cwd(),

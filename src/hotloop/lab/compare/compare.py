@@ -42,7 +42,7 @@ from hotloop.lab.measure.record import (
     describe_validation,
     describe_work,
     kept_so_far,
-    rewritten,
+    rewritten_notices,
 )
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled, share_instances
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
@@ -413,7 +413,7 @@ def remarks(a: Contender, b: Contender, asked: CompareSettings, found: CompareSt
         share = max((each.cpu_share(side) for each in found.runs), default=0.0)
         if asked.equal and share > contender.spec.threads + SPARE_CORES:
             said.append(notice(Code.BACKGROUND, side=letter, share=share, threads=contender.spec.threads))
-    said += rewritten({**b.sources, **a.sources})  # A was opened first
+    said += rewritten_notices({**b.sources, **a.sources})  # A was opened first
     if found.agreement:
         said += notices_of(found.agreement.left_out, found.agreement.settings)
     return said

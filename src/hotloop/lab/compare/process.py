@@ -175,10 +175,10 @@ class ProcessSide:
     def counters(self) -> dict[str, int]:
         return self._ask(counters=True)
 
-    def replay(self, reach: Reach) -> "Replay":
+    def replay(self, reach: Reach) -> "ReplayedHashes":
         """Play afresh from the seed, so far: field to hash, after the reset and after every step."""
         command = asdict(reach) | {"most_ns": reach.most_ns and reach.most_ns // 2}  # half for each side
-        return Replay(**self._ask(replay=command))
+        return ReplayedHashes(**self._ask(replay=command))
 
     def close(self) -> None:
         self.worker.close()
@@ -193,7 +193,7 @@ class ProcessSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class ReplayedHashes:
     """What the worker of one side replayed."""
 
     steps: list[dict[str, str]]  # Field to hash, after the reset and after every step

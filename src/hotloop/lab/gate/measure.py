@@ -41,11 +41,11 @@ from hotloop.lab.compare.commits import (
     Checkout,
     Commit,
     Say,
-    apart,
     prepare,
     python_of,
     resolve,
     root_of,
+    side_environment,
     worker_settings,
 )
 from hotloop.lab.compare.compare import CompareSettings, measure_comparison
@@ -151,7 +151,7 @@ class Checkouts(ExitStack):
             room = self._room / commit.sha[:12]
             room.mkdir()
             folder = prepare(self.root, commit, room / "code", self.project, self._build, self._say)
-            self._built[commit.sha] = place_of(commit, folder, apart(folder, room))
+            self._built[commit.sha] = place_of(commit, folder, side_environment(folder, room))
         return self._built[commit.sha]
 
 

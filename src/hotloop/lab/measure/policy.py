@@ -225,7 +225,10 @@ def load(policy: object, *, timed: bool = False, row: str = POLICY) -> Choose:
         made = made()
     forward, select = getattr(made, FORWARD, None), getattr(made, SELECT, None)
     if callable(forward) and callable(select):
-        score, pick = given(region(FORWARD), forward), given(region(SELECT), select)
+        score, pick = (
+            with_requested_arguments(region(FORWARD), forward),
+            with_requested_arguments(region(SELECT), select),
+        )
         choose: Choose = region(row)(lambda subject: pick(score(subject.observation, subject), subject))
         return choose
     if not callable(made):
@@ -233,7 +236,7 @@ def load(policy: object, *, timed: bool = False, row: str = POLICY) -> Choose:
             f"the policy is a {type(made).__name__}: expected a function from observations to actions, or an "
             "object with forward(obs) and select(output)"
         )
-    told = given(region(row), made)
+    told = with_requested_arguments(region(row), made)
     return lambda subject: told(subject.observation, subject)
 
 
@@ -247,7 +250,9 @@ def fresh(found: Any) -> Any:
         return found
 
 
-def given(region: Callable[..., Any], function: Callable[..., Any]) -> Callable[[Any, Subject], Any]:
+def with_requested_arguments(
+    region: Callable[..., Any], function: Callable[..., Any]
+) -> Callable[[Any, Subject], Any]:
     """A function in its region, that is told what its other arguments are named after."""
     timed, known = region(function), parameters_of(function)
     names = {name: what for name, what in TOLD.items() if name in known}
@@ -269,7 +274,7 @@ def name_of(policy: object) -> str:
     return policy if isinstance(policy, str) else getattr(policy, "__qualname__", type(policy).__name__)
 
 
-class Actor(Proxy):
+class PolicySubject(Proxy):
     """A subject whose policy chooses each action in the call that steps it."""
 
     def __init__(self, subject: Subject, choose: Choose) -> None:
@@ -292,7 +297,7 @@ class Actor(Proxy):
         return self._subject.faults(self._choose(self._subject) for _ in range(EXAMINED))
 
 
-class Watched(Proxy):
+class RecordingSubject(Proxy):
     """A subject with its step in a span, if it has none itself, that keeps what was played, if asked to."""
 
     def __init__(self, subject: Subject, *, keep: bool) -> None:

@@ -93,7 +93,7 @@ class Recorder:
                 notices=(
                     *spec.notices,
                     *work_notices(spec, counters),
-                    *rewritten(self._sources),
+                    *rewritten_notices(self._sources),
                     *notices,
                 ),
                 **more,
@@ -117,7 +117,7 @@ def work_notices(spec: Spec, counters: Mapping[str, int]) -> list[Notice]:
     return notices
 
 
-def rewritten(sources: Sources) -> list[Notice]:
+def rewritten_notices(sources: Sources) -> list[Notice]:
     """Name the sources that changed since they were loaded."""
     files = changed_sources(sources)
     return [notice(Code.SOURCES_CHANGED, files=", ".join(files))] if files else []

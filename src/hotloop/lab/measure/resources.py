@@ -55,11 +55,11 @@ def count(
     other, so that both are counted over the same stretch. By default they are as many as are needed.
     """
     progress(0, PARTS)
-    with opened(target, policy, where=where) as counter:
+    with open_counter(target, policy, where=where) as counter:
         return count_by(counter, progress=progress, env_steps=env_steps)
 
 
-def opened(target: Target, policy: str = RANDOM, *, layout: int = 0, where: Where = HERE) -> Counter:
+def open_counter(target: Target, policy: str = RANDOM, *, layout: int = 0, where: Where = HERE) -> Counter:
     """The program that counts a target, as often as it is asked; its start is most of what a count takes.
 
     In another layout the same program comes to lie elsewhere in memory.
@@ -82,7 +82,9 @@ def count_by(counter: Counter, *, progress: Progress = silent, env_steps: int | 
     return subtract((few, many), isa=" ".join(counter.facts["isa"]))
 
 
-def counted(record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
+def count_for_record(
+    record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM
+) -> Record:
     """A record with the instructions of its target; Ctrl-C leaves it without them, and marked."""
     if record.partial:
         return record

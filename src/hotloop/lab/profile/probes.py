@@ -27,7 +27,7 @@ from hotloop.envs.foreign.phases import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
-from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
+from hotloop.lab.measure.policy import Play, PolicySubject, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.resources import count
 from hotloop.lab.measure.sides import calls_for, play
 from hotloop.lab.measure.target import Opener
@@ -200,7 +200,7 @@ def prepare_subject(
     try:
         subject.reset()
         if is_live(policy):
-            actor = Actor(subject, load(policy))
+            actor = PolicySubject(subject, load(policy))
             yield actor, RandomPlay(actor)
         else:
             with closing(play_of(str(policy), subject)) as script:

@@ -53,10 +53,10 @@ from hotloop.lab.measure.policy import (
     EXAMINED,
     RANDOM,
     Actions,
-    Actor,
     Journal,
+    PolicySubject,
     RandomPlay,
-    Watched,
+    RecordingSubject,
     is_live,
     load,
     name_of,
@@ -503,11 +503,11 @@ def open_sides(plan: ProfilePlan, stack: ExitStack) -> ProfileSides:
         return ProfileSides(
             clean=clean, watched=subject, view=StepView(subject), script=script, played=(), **both
         )
-    kept = Watched(subject, keep=plan.tape is not None)
+    kept = RecordingSubject(subject, keep=plan.tape is not None)
     watched: Subject = kept
     if is_live(plan.policy):
-        clean = Actor(clean, load(plan.policy))
-        watched = Actor(kept, load(plan.policy, timed=True))
+        clean = PolicySubject(clean, load(plan.policy))
+        watched = PolicySubject(kept, load(plan.policy, timed=True))
         script = Journal(RandomPlay(clean))
     else:
         script = stack.enter_context(closing(Journal(play_of(str(plan.policy), clean))))

@@ -29,10 +29,10 @@ from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import (
     Actions,
-    Actor,
     Journal,
+    PolicySubject,
     RandomPlay,
-    Watched,
+    RecordingSubject,
     is_live,
     load,
     play_again,
@@ -441,12 +441,14 @@ def run_once(slow: Slow, step: SlowStep, attempt: Rerun, progress: Progress, *, 
         times = LOADED_TIMES if subject.can_save and not live else 1
         attempt.how = SAVED if times > 1 else FRESH
         watch = stack.enter_context(CallWatch(subject, by_laps=by_laps, collects=collects))
-        player: Subject = Watched(subject, keep=False) if by_laps else subject
+        player: Subject = RecordingSubject(subject, keep=False) if by_laps else subject
         # The actions of the profile, as far as the state is compared.
-        play = RandomPlay(Actor(subject, load(slow.policy))) if live else play_of(slow.policy, subject)
+        play = (
+            RandomPlay(PolicySubject(subject, load(slow.policy))) if live else play_of(slow.policy, subject)
+        )
         script = play_again(stack.enter_context(closing(play)), slow.draws, step.check_step)
         if live:
-            player = Actor(player, load(slow.policy, timed=True))
+            player = PolicySubject(player, load(slow.policy, timed=True))
         subject.reset()
         warming = watch.warming(player)
         attempt.near_ns.append(step_until(warming, script, step.step - 1, progress))

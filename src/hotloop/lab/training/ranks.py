@@ -57,7 +57,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
 
 
 @contextmanager
-def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
+def start_ranks(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
     """Rank 0 of a training, the others following until the end; alone where nobody else was asked for."""
     need("torch")
     from hotloop.train import ranks as ranking
@@ -68,7 +68,7 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
     ranking.check_free()
     with others_of(settings) as others:
         found = ranking.Ranks(0, others.size, others.who_died)
-        with led(settings, resume, others, found):
+        with lead_ranks(settings, resume, others, found):
             yield found
 
 
@@ -90,7 +90,9 @@ def others_of(settings: RunSettings) -> "Iterator[OtherRanks]":
 
 
 @contextmanager
-def led(settings: RunSettings, resume: Path | None, others: "OtherRanks", found: "Ranks") -> Iterator[None]:
+def lead_ranks(
+    settings: RunSettings, resume: Path | None, others: "OtherRanks", found: "Ranks"
+) -> Iterator[None]:
     """Start who follows, tell them what is trained, and let them go at the end."""
     from hotloop.train import ranks as ranking
 
@@ -180,10 +182,10 @@ def windows_together(
     for _, counters in every:
         for name, count in counters.items():
             counted[name] = counted.get(name, 0) + count
-    return added([window for window, _ in every]), counted
+    return add_windows([window for window, _ in every]), counted
 
 
-def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
+def add_windows(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
     """What the same stretch of steps came to on several ranks."""
     episodes = sum(each.episodes for each in windows)
     least = [each.return_min for each in windows if each.return_min is not None]
@@ -204,7 +206,7 @@ def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
     )
 
 
-def named(times: TimeTree, ranks: "Ranks") -> TimeTree:
+def name_slowest_rank(times: TimeTree, ranks: "Ranks") -> TimeTree:
     """The account of a window whose row of waiting names the slowest rank."""
     from hotloop.train.ranks import WAITING
 
@@ -465,7 +467,7 @@ def here(rank: int) -> str:
 
 
 @contextmanager
-def hired(settings: RunSettings) -> "Iterator[ActorPool | None]":
+def hire_actors(settings: RunSettings) -> "Iterator[ActorPool | None]":
     """Who collects for a training elsewhere; None where it collects itself."""
     train = settings.train
     if train.collect == HERE:

@@ -46,7 +46,14 @@ from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, both_validations, describe_method, describe_validation
 from hotloop.lab.measure.sides import PauseClock
 from hotloop.lab.training import settings as folders
-from hotloop.lab.training.ranks import added, hired, named, share_of, started, windows_together
+from hotloop.lab.training.ranks import (
+    add_windows,
+    hire_actors,
+    name_slowest_rank,
+    share_of,
+    start_ranks,
+    windows_together,
+)
 from hotloop.lab.training.settings import RunFolder, RunSettings, per_update
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
@@ -193,11 +200,11 @@ def train(asked: TrainRequest, watch: TrainListener | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
     looking, no_room = watch or TrainListener(), ""
     with ExitStack() as stack:
-        ranks = stack.enter_context(started(asked.settings, asked.resume))
+        ranks = stack.enter_context(start_ranks(asked.settings, asked.resume))
         opened = stack.enter_context(closing(share_of(asked.settings, 0, ranks.size).open()))
         batch, shadowed = shadow(opened, asked.validate)
         recorder = Recorder("train", opened.spec)
-        crew = stack.enter_context(hired(asked.settings))
+        crew = stack.enter_context(hire_actors(asked.settings))
         session = Session(asked, batch, shadowed, looking, ranks, crew)
         session.open_folder(stack)
         if is_cuda(asked.settings.train.device):  # a side thread looks at the GPU until the run is over
@@ -380,7 +387,7 @@ class Session:
 
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""
-        times = named(self.clock.end(), self.ranks) if self.clock else None
+        times = name_slowest_rank(self.clock.end(), self.ranks) if self.clock else None
         at_ns = self.window_ns + times.total_ns if times else now_ns()
         updates, evaluation, is_profiled = self.updates, self.evaluation, self.is_profiled
         wall_ns = at_ns - self.window_ns
@@ -406,7 +413,7 @@ class Session:
         """Return the window of these updates, which has just ended."""
         found, trainer = self.found, self.trainer
         if self.crew is not None:
-            ended, self.counted = added(self.crew.take_windows()), dict(self.crew.counters)
+            ended, self.counted = add_windows(self.crew.take_windows()), dict(self.crew.counters)
         else:
             ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
         agreed = [update.agreement for update in updates if update.agreement is not None]

@@ -103,16 +103,16 @@ class RunSettings:
             envs = int(str(self.target.keys["num_envs"]))
             mine = replace(mine, variant=mine.variant | {"num_envs": envs}, keys=dict(self.target.keys))
         parts = {PREFIX: self.train, f"{PREFIX}eval.": self.eval}
-        workload = mine.params | named(parts, "workload")
+        workload = mine.params | values_by_role(parts, "workload")
         return replace(
             mine,
             params=workload,
-            variant=mine.variant | named(parts, "variant"),
+            variant=mine.variant | values_by_role(parts, "variant"),
             workload_hash=hash_of(mine.name, workload),
         )
 
 
-def named(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
+def values_by_role(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
     """The values of one role, by the names they are typed as."""
     values: dict[str, object] = {}
     for prefix, part in parts.items():

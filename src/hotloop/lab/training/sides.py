@@ -27,7 +27,7 @@ from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, u
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
-from hotloop.lab.training.ranks import hired, share_of, started, windows_together
+from hotloop.lab.training.ranks import hire_actors, share_of, start_ranks, windows_together
 from hotloop.lab.training.settings import RunSettings, per_update, read
 from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 from hotloop.options.bench import BenchOptions
@@ -66,8 +66,8 @@ class TrainSide(Side):
 
         self.name, self.settings, self.mode = name, settings, mode
         with ExitStack() as held:
-            ranks = held.enter_context(started(settings))
-            crew = held.enter_context(hired(settings))
+            ranks = held.enter_context(start_ranks(settings))
+            crew = held.enter_context(hire_actors(settings))
             share = share_of(settings, 0, ranks.size)
             self.batch = held.enter_context(closing(share.open()))
             self.windows = windows_of(self.batch, compiled=settings.train.compile)

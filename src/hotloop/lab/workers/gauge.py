@@ -25,7 +25,7 @@ from hotloop.core.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.measure.loop import Rounds
-from hotloop.lab.measure.resources import count_by, opened
+from hotloop.lab.measure.resources import count_by, open_counter
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.probes import choose
 from hotloop.lab.profile.profile import ProfilePlan, measure, profile
@@ -57,7 +57,7 @@ class Gauge:
         if self._counter is None or layout != self._layout:
             self.close()
             elsewhere = {"layout": layout} if layout else {}  # not every version that is measured knows it
-            self._counter, self._layout = opened(self.target, self.policy, **elsewhere), layout
+            self._counter, self._layout = open_counter(self.target, self.policy, **elsewhere), layout
         found = count_by(self._counter, env_steps=order.get("env_steps"))
         return replace(self._once(), instructions=found, notices=())
 

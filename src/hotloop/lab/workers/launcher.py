@@ -78,7 +78,7 @@ def run(order: dict[str, Any], ended: int) -> dict[str, object]:
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # until it is known whom to end
     begin_ns = time.perf_counter_ns()
     try:
-        pid = started(order["words"], order["out"], order["err"], order["environment"] or {})
+        pid = start_program(order["words"], order["out"], order["err"], order["environment"] or {})
     except (OSError, ValueError) as error:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         return {"error": getattr(error, "strerror", None) or str(error)}
@@ -87,9 +87,9 @@ def run(order: dict[str, Any], ended: int) -> dict[str, object]:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         say({"pid": pid})
-        end_ns = waited(family, ended, order.get("end_s", END_S))
+        end_ns = wait_for_end(family, ended, order.get("end_s", END_S))
         if family.status == 0:
-            end_ns, left = settled(family, ended, end_ns, order.get("settle_s", SETTLE_S))
+            end_ns, left = wait_until_calm(family, ended, end_ns, order.get("settle_s", SETTLE_S))
     finally:
         end_all(family)
     return {
@@ -101,7 +101,7 @@ def run(order: dict[str, Any], ended: int) -> dict[str, object]:
     }
 
 
-def started(words: list[str], out: str, err: str, environment: dict[str, str]) -> int:
+def start_program(words: list[str], out: str, err: str, environment: dict[str, str]) -> int:
     """Start a program in a session of its own, so that all of it can be ended at once."""
     writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND  # both may be one file
     return os.posix_spawnp(
@@ -142,7 +142,7 @@ class Family:
         return gone
 
 
-def waited(family: Family, ended: int, end_s: float) -> int:
+def wait_for_end(family: Family, ended: int, end_s: float) -> int:
     """Wait for the program and return when it ended; interrupt it if nobody waits for the answer."""
     try:
         while True:
@@ -164,7 +164,9 @@ def pause(ended: int, seconds: float | None = None) -> None:
         sys.exit(1)
 
 
-def settled(family: Family, ended: int, end_ns: int, settle_s: float) -> tuple[int, list[dict[str, object]]]:
+def wait_until_calm(
+    family: Family, ended: int, end_ns: int, settle_s: float
+) -> tuple[int, list[dict[str, object]]]:
     """Wait for what was left behind to stop using CPU; return when it did, and what is left.
 
     Of what is left, `is_busy` are those that went on for longer than they are waited for.
@@ -200,7 +202,7 @@ def has_children() -> bool:
 def descendants() -> list[int]:
     """Return the processes below this one that have not ended; none where there is no /proc."""
     parents: dict[int, int] = {}
-    for name in filter(str.isdecimal, listed("/proc")):
+    for name in filter(str.isdecimal, list_folder("/proc")):
         state, parent = (read(f"/proc/{name}/stat").rpartition(")")[2].split() or ["Z", "0"])[:2]
         if state not in "ZX":
             parents[int(name)] = int(parent)
@@ -214,7 +216,7 @@ def descendants() -> list[int]:
 def demand_of(pid: int) -> int:
     """Return for how many ns the threads of a process used a core or waited for one."""
     folder = f"/proc/{pid}/task"
-    told = [read(f"{folder}/{task}/schedstat").split()[:2] for task in listed(folder)]
+    told = [read(f"{folder}/{task}/schedstat").split()[:2] for task in list_folder(folder)]
     if any(told):
         return sum(int(ns) for each in told for ns in each)
     fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()  # a kernel without schedstat
@@ -228,7 +230,7 @@ def command_of(pid: int) -> str:
     return " ".join(words.split())[:MOST_CHARACTERS]
 
 
-def listed(folder: str) -> list[str]:
+def list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - pathlib takes longer to load than all the rest
     except OSError:
