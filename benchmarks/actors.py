@@ -171,7 +171,7 @@ def sizes() -> dict[str, float]:
     with closing(here("rollout")) as side:
         weights = sum(part.nbytes for part in side.trainer.network.state_dict().values())
         kept = side.trainer.algorithm.collector.rollout
-        arrays = (kept.observations, kept.actions, kept.log_probs, kept.values, kept.rewards, kept.ends)
+        arrays = (kept.observations, kept.actions, kept.log_probs, kept.values, kept.rewards, kept.dones)
         return {
             "samples": side.grain,
             "rollout_bytes": sum(array.nbytes for array in arrays),

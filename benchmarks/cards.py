@@ -25,7 +25,7 @@ from hotloop.envs.batch import Batch
 from hotloop.stats.ratio import Ratio
 from hotloop.stats.summary import summarise
 from hotloop.train.arithmetic import find_kernels, use_threads
-from hotloop.train.evaluation import PolicyRunner, Trained
+from hotloop.train.evaluation import LoadedPolicy, PolicyRunner
 from hotloop.train.networks import default_network
 from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.settings import TrainSettings
@@ -97,12 +97,13 @@ def model(batch: Batch) -> tuple[PolicyRunner, Forward]:
     """A fresh network of the documented size: what it costs does not depend on what it has learned."""
     network = default_network(batch.spec, row_shape(batch), SETTINGS).requires_grad_(False)
     forward = Forward(network)
-    policy = Trained(
+    policy = LoadedPolicy(
         network=network,
         student=forward,
         observation_scale=ObservationScale(row_shape(batch), torch.device("cpu"), active=False),
         kernels=find_kernels(SETTINGS, batch.spec.num_actions),
         device=torch.device("cpu"),
+        draws=False,
     )
     return PolicyRunner(policy, batch, seed=1), forward
 
