@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.train.windows import METRICS, SCRIPT, TENSORBOARD, Lines, Logs, read_metrics
+from hotloop.train.windows import METRICS, SCRIPT, TENSORBOARD, LineFile, Logs, read_metrics
 
 VALUES = {"epoch": 3, "sps": 51234.5, "return": 1.25, "phase": "ppo", "length": None}
 
@@ -42,7 +42,7 @@ def test_a_line_that_a_kill_tore_is_cut_off_and_the_log_goes_on(tmp_path: Path) 
 
 def test_a_log_of_nothing_but_a_torn_line_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("torn")
-    Lines(tmp_path / "a").append("whole")
+    LineFile(tmp_path / "a").append("whole")
     assert (tmp_path / "a").read_text() == "whole\n"
 
 

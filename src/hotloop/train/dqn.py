@@ -66,7 +66,7 @@ class Transitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class StoredSteps:
     """One step of some rows, as it goes into the replay."""
 
     rows: NDArray[np.int64]
@@ -79,7 +79,7 @@ class Steps:
     last: NDArray[Any]  # What was seen last by those that were cut off
 
 
-class Replay:
+class ReplayBuffer:
     """A ring of entries, in arrays that are made once: the last steps of agents, to be learned from again.
 
     An entry is one agent's step. What it saw next is the entry of its next step, and nothing is kept twice:
@@ -109,7 +109,7 @@ class Replay:
         """The entry of each row whose next is not known yet."""
         self.head = self.filled = self.drawable = 0
 
-    def add(self, steps: Steps) -> None:
+    def add(self, steps: StoredSteps) -> None:
         """Put in a step of some rows; it is the next of those that they made before."""
         places = self.take_places(len(steps.rows))
         self.observations[places] = steps.observations
@@ -294,7 +294,7 @@ class DQN:
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
         self.alive = alive_mask(batch)
         self.acting = np.zeros((self.envs, self.agents), np.int32)
-        self.replay = Replay(
+        self.replay = ReplayBuffer(
             settings.buffer_size,
             self.rows,
             self.view.shape,
@@ -363,14 +363,16 @@ class DQN:
             self.observation_scale.write(part, part)
         return seen
 
-    def steps_of(self, rows: Tensor, seen: Tensor, masks: Tensor | None, actions: NDArray[np.int32]) -> Steps:
+    def steps_of(
+        self, rows: Tensor, seen: Tensor, masks: Tensor | None, actions: NDArray[np.int32]
+    ) -> StoredSteps:
         """What the step that was just made brought to those who made it."""
         batch, there = self.batch, rows.numpy()
         self.alive.end(0)
         ended = batch.terminals[there // self.agents] | self.alive.changed(0).numpy()[there]
         cut = batch.truncations[there // self.agents] & ~ended
         limited = torch.from_numpy(cut)
-        return Steps(
+        return StoredSteps(
             rows=there,
             observations=seen.numpy(),
             masks=None if masks is None else masks.numpy(),

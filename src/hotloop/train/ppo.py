@@ -124,7 +124,7 @@ class PPO:
         collector.opponents = self.opponents
         return collector
 
-    def make_learner(self) -> "Learner | RecordedLearner":
+    def make_learner(self) -> "PPOLearner | RecordedLearner":
         """Return what goes over minibatches: recorded as CUDA graphs if the kernels are."""
         parts: dict[str, Any] = {
             "network": self.network,
@@ -139,7 +139,7 @@ class PPO:
             return RecordedLearner(**parts, device=self.device)
         if self.ranks.several:
             parts["student"] = shared(self.network, self.settings, self.ranks, all_used=not self.by_type)
-        return Learner(**parts, kernels=self.kernels, ranks=self.ranks)
+        return PPOLearner(**parts, kernels=self.kernels, ranks=self.ranks)
 
     def advance(self, steps: int) -> Update:
         """Collect a rollout and learn from it; `steps` are the run's env-steps before it."""
@@ -382,7 +382,7 @@ def value_loss(values: Tensor, returns: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learner:
+class PPOLearner:
     """A network, its optimizer, and how it learns."""
 
     network: nn.Module

@@ -290,7 +290,7 @@ RESUMED = "resumed"  # The key of a line that says that the run went on from its
 Values = Mapping[str, float | int | str | None]
 
 
-class Lines:
+class LineFile:
     """A text file that grows by whole lines."""
 
     def __init__(self, path: Path) -> None:
@@ -315,8 +315,8 @@ class Logs:
     """All logs of one run; what is no number goes to the lines for people only."""
 
     def __init__(self, folder: Path, *, resumed_at: int | None = None, tensorboard: bool = True) -> None:
-        self._metrics = Lines(folder / METRICS)
-        self._script = Lines(folder / SCRIPT)
+        self._metrics = LineFile(folder / METRICS)
+        self._script = LineFile(folder / SCRIPT)
         self._board = open_board(folder / TENSORBOARD, resumed_at) if tensorboard else None
         if resumed_at is not None:
             self._metrics.append(json.dumps({RESUMED: True, "steps": resumed_at}))

@@ -7,21 +7,21 @@ import pytest
 import torch
 
 from hotloop.core.errors import InputError
-from hotloop.train.dqn import NONE, Replay, Steps
+from hotloop.train.dqn import NONE, ReplayBuffer, StoredSteps
 
 
-def replay(size: int = 12, rows: int = 2, *, masked: bool = False) -> Replay:
-    return Replay(size, rows, (1,), np.float32, num_actions=3, masked=masked)
+def replay(size: int = 12, rows: int = 2, *, masked: bool = False) -> ReplayBuffer:
+    return ReplayBuffer(size, rows, (1,), np.float32, num_actions=3, masked=masked)
 
 
-def steps(time: int, rows: tuple[int, ...] = (0, 1), **given: Any) -> Steps:
+def steps(time: int, rows: tuple[int, ...] = (0, 1), **given: Any) -> StoredSteps:
     """A step in which row r sees 10 * time + r, does action r and gets time."""
     count, no = len(rows), np.zeros(len(rows), np.bool_)
     seen = np.array([[10.0 * time + row] for row in rows], np.float32).reshape(count, 1)
     flags = {name: np.isin(rows, given.get(name, ())) for name in ("ended", "cut")}
     last = seen[flags["cut"]] + 0.5
     masks = np.ones((count, 3), np.bool_) if given.get("masked") else None
-    return Steps(
+    return StoredSteps(
         rows=np.array(rows, np.int64),
         observations=seen,
         masks=masks,
@@ -33,7 +33,7 @@ def steps(time: int, rows: tuple[int, ...] = (0, 1), **given: Any) -> Steps:
     )
 
 
-def entries_of(kept: Replay) -> dict[float, float | None]:
+def entries_of(kept: ReplayBuffer) -> dict[float, float | None]:
     """What may be drawn: what was seen, to what was seen next, or None at an end."""
     drawable = np.flatnonzero(kept.may_draw)
     found = kept.take(drawable)
@@ -137,11 +137,11 @@ def test_episodes_that_do_not_go_on_are_never_drawn_at_their_last_step() -> None
 
 
 def test_a_replay_of_another_shape_is_refused() -> None:
-    other = Replay(12, 2, (2,), np.float32, num_actions=3, masked=False)
+    other = ReplayBuffer(12, 2, (2,), np.float32, num_actions=3, masked=False)
     with pytest.raises(ValueError, match="observations"):
         other.restore(replay().state() | {"observations": torch.zeros(4, 1)})
 
 
 def test_a_replay_beyond_what_a_checkpoint_may_hold_names_the_largest() -> None:
     with pytest.raises(InputError, match=r"buffer_size=2000000: .* GiB.*use at most \d+"):
-        Replay(2_000_000, 2, (300,), np.float32, num_actions=3, masked=False)
+        ReplayBuffer(2_000_000, 2, (300,), np.float32, num_actions=3, masked=False)

@@ -4,10 +4,10 @@ import pytest
 from support.games import card, choose, fight, game, lives, offered, pass_until, zones
 
 from hotloop.worlds.cards import turns
-from hotloop.worlds.cards.state import HERO, VILLAIN, Ending, Kind, State, Step, Wants
+from hotloop.worlds.cards.state import HERO, VILLAIN, Ending, GameState, OptionKind, TurnStep, Wants
 
 
-def combat(mine: str, theirs: str = "", blocks: dict[str, str] | None = None) -> State:
+def combat(mine: str, theirs: str = "", blocks: dict[str, str] | None = None) -> GameState:
     """All of mine attack; there are lands to play, so that somebody is asked after combat."""
     s = game(mine=mine, theirs=theirs, hand="crag crag", their_hand="crag")
     fight(s, mine, blocks)
@@ -28,17 +28,17 @@ def test_two_equal_creatures_trade() -> None:
 
 def test_flying_is_blocked_by_flying_and_reach_only() -> None:
     s = game(mine="skimmer", theirs="brute webspinner sprite", hand="crag", their_hand="crag")
-    pass_until(s, Step.ATTACKERS, Wants.ATTACKER)
+    pass_until(s, TurnStep.ATTACKERS, Wants.ATTACKER)
     asked = []
-    while s.step < Step.SECOND_MAIN:
+    while s.step < TurnStep.SECOND_MAIN:
         if s.wants == Wants.BLOCKER:
             asked.append(s.cards[s.subject].row.name)
         attack_or_pass(s)
     assert asked == ["webspinner", "sprite"]
 
 
-def attack_or_pass(s: State) -> None:
-    choose(s, Kind.ATTACK if s.wants == Wants.ATTACKER else Kind.PASS)
+def attack_or_pass(s: GameState) -> None:
+    choose(s, OptionKind.ATTACK if s.wants == Wants.ATTACKER else OptionKind.PASS)
 
 
 def test_vigilance_does_not_tap() -> None:
@@ -57,7 +57,7 @@ def test_a_creature_that_just_came_cannot_attack_unless_it_has_haste() -> None:
 
 def test_a_defender_never_attacks() -> None:
     s = game(mine="rampart brute", hand="crag")
-    pass_until(s, Step.ATTACKERS, Wants.ATTACKER)
+    pass_until(s, TurnStep.ATTACKERS, Wants.ATTACKER)
     assert s.cards[s.subject].row.name == "brute"
 
 
@@ -120,13 +120,13 @@ def test_damage_wears_off_at_the_end_of_the_turn() -> None:
 
 def test_a_blocker_that_is_gone_leaves_its_attacker_blocked() -> None:
     s = game(mine="crag giant", theirs="runner", hand="scorch crag")
-    pass_until(s, Step.ATTACKERS, Wants.ATTACKER)
-    choose(s, Kind.ATTACK)
-    pass_until(s, Step.BLOCKERS, Wants.BLOCKER)
-    choose(s, Kind.BLOCK)
-    choose(s, Kind.CAST)
-    choose(s, Kind.TARGET, to=card(s, "runner", VILLAIN))
-    pass_until(s, Step.SECOND_MAIN)
+    pass_until(s, TurnStep.ATTACKERS, Wants.ATTACKER)
+    choose(s, OptionKind.ATTACK)
+    pass_until(s, TurnStep.BLOCKERS, Wants.BLOCKER)
+    choose(s, OptionKind.BLOCK)
+    choose(s, OptionKind.CAST)
+    choose(s, OptionKind.TARGET, to=card(s, "runner", VILLAIN))
+    pass_until(s, TurnStep.SECOND_MAIN)
     assert zones(s, "runner", VILLAIN) == "GRAVEYARD"
     assert lives(s) == [20, 20]
 
@@ -135,10 +135,10 @@ def test_without_attackers_there_are_no_blockers_and_no_damage() -> None:
     s = game(mine="brute", theirs="brute", hand="crag", their_hand="crag")
     seen = set()
     turn = s.turn
-    while s.turn == turn and s.step <= Step.SECOND_MAIN:
-        seen.add(Step(s.step))
-        choose(s, Kind.PASS)
-    assert not seen & {Step.BLOCKERS, Step.DAMAGE}
+    while s.turn == turn and s.step <= TurnStep.SECOND_MAIN:
+        seen.add(TurnStep(s.step))
+        choose(s, OptionKind.PASS)
+    assert not seen & {TurnStep.BLOCKERS, TurnStep.DAMAGE}
 
 
 @pytest.mark.parametrize("seat", [HERO, VILLAIN])

@@ -10,7 +10,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.exact_math import Draws
 from hotloop.envs.batch import Batch
 from hotloop.worlds.cards import turns
-from hotloop.worlds.cards.observe import Limits, observation
+from hotloop.worlds.cards.observe import RowLimits, observation
 from hotloop.worlds.cards.players import POLICIES, sight_of
 from hotloop.worlds.cards.state import (
     DECK,
@@ -18,24 +18,24 @@ from hotloop.worlds.cards.state import (
     OBJECTS,
     SEATS,
     Ending,
+    GameOption,
+    GameState,
     Happened,
-    Option,
-    State,
     Zone,
 )
 from hotloop.worlds.cards.table import DECKS, Keyword, read_deck
 
-LIMITS = Limits(actions=20, permanents=30)
+LIMITS = RowLimits(actions=20, permanents=30)
 decks = pytest.mark.parametrize("deck", DECKS)
 
 
-def begin(deck: str, seed: int) -> State:
+def begin(deck: str, seed: int) -> GameState:
     s = turns.begin(seed, [read_deck(deck)] * 2)
     turns.advance(s, LIMITS.actions)
     return s
 
 
-def decide(s: State, player: str) -> None:
+def decide(s: GameState, player: str) -> None:
     """One decision, by the draws of the game itself where the player is random."""
     chosen = Draws(s.seed, 100 + s.decisions).below(0, len(s.options))
     if player != "random":
@@ -45,7 +45,7 @@ def decide(s: State, player: str) -> None:
     turns.advance(s, LIMITS.actions)
 
 
-def check_invariants(s: State, sizes: list[int]) -> None:
+def check_invariants(s: GameState, sizes: list[int]) -> None:
     for seat, side in enumerate(s.sides):
         held = [*side.library, *side.hand, *side.battlefield, *side.graveyard]
         stacked = [entry.card for entry in s.stack if entry.item == 0 and entry.card // DECK == seat]
@@ -104,14 +104,14 @@ def test_the_opponents_hand_is_in_no_byte(seed: int, moves: int) -> None:
             decide(s, "random")
     for seat in range(SEATS):
         before = observation(s, seat, LIMITS)
-        other = State.thaw(s.freeze())
+        other = GameState.thaw(s.freeze())
         side = other.sides[1 - seat]
         for place, held in enumerate(list(side.hand)[: len(side.library)]):
             swapped = side.library[place]
             side.hand[place], side.library[place] = swapped, held
             other.cards[held].zone, other.cards[swapped].zone = Zone.LIBRARY, Zone.HAND
         if s.holder != seat:
-            other.options = [Option(o.kind, o.subject, o.object) for o in s.options]
+            other.options = [GameOption(o.kind, o.subject, o.object) for o in s.options]
         assert observation(other, seat, LIMITS).tobytes() == before.tobytes()
 
 

@@ -7,15 +7,15 @@ import hotloop
 from hotloop.core.exact_math import Draws
 from hotloop.stats.intervals import wilson_interval
 from hotloop.worlds.cards import turns
-from hotloop.worlds.cards.observe import Limits
+from hotloop.worlds.cards.observe import RowLimits
 from hotloop.worlds.cards.players import imagine, search
-from hotloop.worlds.cards.state import Ending, State, Zone
+from hotloop.worlds.cards.state import Ending, GameState, Zone
 from hotloop.worlds.cards.table import read_deck
 
-LIMITS = Limits(actions=20, permanents=30)
+LIMITS = RowLimits(actions=20, permanents=30)
 
 
-def midgame(seed: int, decisions: int = 40) -> State:
+def midgame(seed: int, decisions: int = 40) -> GameState:
     s = turns.begin(seed, [read_deck("keywords")] * 2)
     turns.advance(s, LIMITS.actions)
     while s.ending == Ending.NONE and s.decisions < decisions:
@@ -25,9 +25,9 @@ def midgame(seed: int, decisions: int = 40) -> State:
     return s
 
 
-def swapped(s: State) -> State:
+def swapped(s: GameState) -> GameState:
     """The same game with another hand of the opponent, and another order of every library."""
-    other = State.thaw(s.freeze())
+    other = GameState.thaw(s.freeze())
     theirs, mine = other.sides[1 - s.holder], other.sides[s.holder]
     hidden = [*theirs.library, *theirs.hand]
     theirs.hand, theirs.library = hidden[: len(theirs.hand)], hidden[len(theirs.hand) :]

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.registry import find
-from hotloop.worlds.farm.state import ALIVE, DAMAGE, FREE, KNOWN, SIGNAL, TRAIL, Agent, Node
+from hotloop.worlds.farm.state import ALIVE, DAMAGE, FREE, KNOWN, SIGNAL, TRAIL, FarmAgent, FoodNode
 from hotloop.worlds.farm.twin import Farm
 
 DEFEND, ATTACK, GATHER, SHARE, MOVE, REPRODUCE, PASS, COMMUNICATE = range(8)
 EATEN = pytest.approx(0.15, abs=1e-6)
 
 
-def agent(x: float = 50.0, y: float = 50.0, *, breed: int = 0, resources: float = 5.0) -> Agent:
-    return Agent(state=ALIVE, breed=breed, x=x, y=y, to_x=x, to_y=y, resources=resources, health=100.0)
+def agent(x: float = 50.0, y: float = 50.0, *, breed: int = 0, resources: float = 5.0) -> FarmAgent:
+    return FarmAgent(state=ALIVE, breed=breed, x=x, y=y, to_x=x, to_y=y, resources=resources, health=100.0)
 
 
-def farm(*agents: Agent, nodes: tuple[Node, ...] = (), **given: object) -> Farm:
+def farm(*agents: FarmAgent, nodes: tuple[FoodNode, ...] = (), **given: object) -> Farm:
     """A world of these agents and nodes, even ground, and four slots."""
     keys = {"agents": 1, "max_agents": 4, "regrowth_chance": 0.0, **given}
     batch = hotloop.make("farm", num_envs=1, impl="reference", **keys)
@@ -27,7 +27,7 @@ def farm(*agents: Agent, nodes: tuple[Node, ...] = (), **given: object) -> Farm:
     twin = batch._engine.twins[0]
     assert isinstance(twin, Farm)
     slots = len(twin.state.agents)
-    twin.state.agents = [*agents, *(Agent() for _ in range(slots - len(agents)))]
+    twin.state.agents = [*agents, *(FarmAgent() for _ in range(slots - len(agents)))]
     twin.state.nodes = list(nodes)
     twin.terrain = dict.fromkeys(twin.terrain, 1.0)
     twin.indexed = list(range(len(agents)))
@@ -79,7 +79,7 @@ def test_who_is_killed_is_counted_frees_its_slot_and_does_not_act() -> None:
 
 
 def test_gathering_takes_from_the_nearest_node_that_has_anything() -> None:
-    nodes = (Node(51.0, 50.0, 0.0), Node(55.0, 50.0, 1.5), Node(60.0, 50.0, 30.0))
+    nodes = (FoodNode(51.0, 50.0, 0.0), FoodNode(55.0, 50.0, 1.5), FoodNode(60.0, 50.0, 30.0))
     twin = step(farm(agent(), nodes=nodes), GATHER)
     assert [node.amount for node in twin.state.nodes] == [0.0, 0.0, 30.0]
     assert twin.state.agents[0].resources == pytest.approx(5.0 + 1.5 - 0.15)
@@ -88,7 +88,7 @@ def test_gathering_takes_from_the_nearest_node_that_has_anything() -> None:
 
 
 def test_where_nothing_can_be_gathered_is_known_as_empty() -> None:
-    twin = step(farm(agent(), nodes=(Node(80.01, 50.0, 30.0),)), GATHER)
+    twin = step(farm(agent(), nodes=(FoodNode(80.01, 50.0, 30.0),)), GATHER)
     assert twin.counters["failed.no_food"] == 1
     assert twin.state.fields[KNOWN] == {twin.cell_at(50, 50): pytest.approx(0.98)}
 

@@ -1,7 +1,7 @@
 """Learning on a GPU: a minibatch's passes are recorded once, and the host only plays them back.
 
-The same as `ppo.Learner`, in everything but who waits for whom: which samples a minibatch has is read on the
-device, the optimiser looks there whether it may move, and the losses are read once an update.
+The same as `ppo.PPOLearner`, in everything but who waits for whom: which samples a minibatch has is read on
+the device, the optimiser looks there whether it may move, and the losses are read once an update.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ LARGE = 2**62  # The number of a minibatch that there never is
 
 
 class RecordedLearner:
-    """A network, its optimiser, and how it learns; see `ppo.Learner`."""
+    """A network, its optimiser, and how it learns; see `ppo.PPOLearner`."""
 
     def __init__(
         self,

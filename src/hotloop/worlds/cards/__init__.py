@@ -82,9 +82,9 @@ def plan(parameters: Parameters) -> Plan:
 
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; cards.h declares the same."""
-    from hotloop.worlds.cards.observe import Limits
+    from hotloop.worlds.cards.observe import RowLimits
 
-    limits = Limits(actions=parameters.max_actions, permanents=parameters.max_permanents)
+    limits = RowLimits(actions=parameters.max_actions, permanents=parameters.max_permanents)
     return Layout(
         agents=AGENTS,
         num_actions=parameters.max_actions,
@@ -114,11 +114,11 @@ def twin() -> type[Twin]:
 
 
 def narrator(parameters: Parameters) -> Narrator:
-    from hotloop.worlds.cards.observe import Limits, Log
+    from hotloop.worlds.cards.observe import CardsNarrator, RowLimits
 
     made = plan(parameters)
-    limits = Limits(actions=parameters.max_actions, permanents=parameters.max_permanents)
-    return Log(limits, (made["deck"], made["villain_deck"]))
+    limits = RowLimits(actions=parameters.max_actions, permanents=parameters.max_permanents)
+    return CardsNarrator(limits, (made["deck"], made["villain_deck"]))
 
 
 def player(kind: str) -> type[PlayerTwin]:

@@ -21,20 +21,20 @@ from hotloop.worlds.cards.state import (
     NONE,
     OBJECTS,
     Copy,
+    GameState,
     Happened,
     Item,
-    State,
-    Step,
+    TurnStep,
     Zone,
     seat_of,
 )
-from hotloop.worlds.cards.table import CARDS, Effect, Keyword, Type
+from hotloop.worlds.cards.table import CARDS, CardEffect, Keyword, Type
 
 PLAYER, CARD, PERMANENT, ACTION, FOCUS, EVENT = 26, 29, 5, 8, 2, 7
 KINDS = 7
 # The steps that begin the second phase and those after it.
-PHASES = (Step.MAIN, Step.BEGIN_COMBAT, Step.SECOND_MAIN, Step.END)
-SHOWN_EFFECTS = (Effect.MANA, Effect.HARM, Effect.COUNTER, Effect.RETURN)
+PHASES = (TurnStep.MAIN, TurnStep.BEGIN_COMBAT, TurnStep.SECOND_MAIN, TurnStep.END)
+SHOWN_EFFECTS = (CardEffect.MANA, CardEffect.HARM, CardEffect.COUNTER, CardEffect.RETURN)
 # The columns of a card that say where it is.
 IN_ZONE = tuple(tuple(float(zone == each) for each in Zone) for zone in Zone)
 
@@ -43,7 +43,7 @@ POINTED_AT = ("agent_cards", "opponent_cards", "agent", "opponent")  # What a fo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RowLimits:
     """How much of everything an observation has room for."""
 
     actions: int
@@ -80,7 +80,7 @@ class Limits:
 
 
 @cache
-def places(limits: Limits) -> dict[str, tuple[slice, tuple[int, ...]]]:
+def places(limits: RowLimits) -> dict[str, tuple[slice, tuple[int, ...]]]:
     """Where each part lies in a row, and its shape."""
     ends = accumulate(part.size for part in limits.parts)
     return {
@@ -89,12 +89,12 @@ def places(limits: Limits) -> dict[str, tuple[slice, tuple[int, ...]]]:
     }
 
 
-def views(row: NDArray[np.float32], limits: Limits) -> dict[str, NDArray[np.float32]]:
+def views(row: NDArray[np.float32], limits: RowLimits) -> dict[str, NDArray[np.float32]]:
     """The parts of a row, each in its shape."""
     return {name: row[place].reshape(shape) for name, (place, shape) in places(limits).items()}
 
 
-def observation(s: State, seat: int, limits: Limits) -> NDArray[np.float32]:
+def observation(s: GameState, seat: int, limits: RowLimits) -> NDArray[np.float32]:
     """The whole row, for one seat."""
     row = np.zeros(limits.row, np.float32)
     parts = views(row, limits)
@@ -122,7 +122,7 @@ def fill(part: NDArray[np.float32], rows: Sequence[Sequence[float]]) -> None:
         part[: len(rows)] = rows
 
 
-def player(s: State, side: int) -> list[float]:
+def player(s: GameState, side: int) -> list[float]:
     own = s.sides[side]
     on_stack = sum(entry.item == Item.SPELL and seat_of(entry.card) == side for entry in s.stack)
     counts = [len(own.library), len(own.hand), len(own.battlefield), len(own.graveyard), on_stack, 0]
@@ -132,12 +132,12 @@ def player(s: State, side: int) -> list[float]:
         float(s.active == side),
         *(count / DECK for count in counts),
         *(float(phase == k) for k in range(len(PHASES) + 1)),
-        *(float(s.step == k) for k in Step),
+        *(float(s.step == k) for k in TurnStep),
         1.0,
     ]
 
 
-def shown_cards(s: State, side: int, seat: int) -> Iterator[tuple[int, Copy]]:
+def shown_cards(s: GameState, side: int, seat: int) -> Iterator[tuple[int, Copy]]:
     hidden = (Zone.LIBRARY,) if side == seat else (Zone.LIBRARY, Zone.HAND)
     for number, copy in s.cards.items():
         if number // DECK == side and copy.zone not in hidden:
@@ -162,7 +162,7 @@ def printed(kind: int) -> tuple[float, ...]:
     )
 
 
-def permanents(s: State, side: int) -> list[Copy]:
+def permanents(s: GameState, side: int) -> list[Copy]:
     return [s.cards[number] for number in sorted(s.sides[side].battlefield)]
 
 
@@ -197,10 +197,10 @@ WORDS = {
 NAMES = ("hero", "villain")
 
 
-class Log:
+class CardsNarrator:
     """Tells what both did since the last decision, and where the game stands."""
 
-    def __init__(self, limits: Limits, decks: tuple[list[int], list[int]]) -> None:
+    def __init__(self, limits: RowLimits, decks: tuple[list[int], list[int]]) -> None:
         self.limits, self.decks = limits, decks
         self.seat = HERO
         self.turn = 0
@@ -212,7 +212,7 @@ class Log:
         parts = views(shown["observations"][0], self.limits)
         lives = [round(float(parts[name][0, 0]) * 20) for name in ("agent", "opponent")]
         mine, theirs = lives if seat == HERO else lives[::-1]
-        step = Step(int(parts["agent"][0, 13:25].argmax())).name.lower().replace("_", " ")
+        step = TurnStep(int(parts["agent"][0, 13:25].argmax())).name.lower().replace("_", " ")
         happened = "; ".join(self.event(row, seat) for row in parts["events"] if row[-1])
         turn = int(shown["turn_count"])
         head = f"turn {turn:2}" if turn != self.turn else " " * 7

@@ -11,9 +11,19 @@ from typing import Any, ClassVar
 from hotloop.core.exact_math import Draws
 from hotloop.core.world import Plan
 from hotloop.worlds.cards import turns
-from hotloop.worlds.cards.observe import SHOWN_EFFECTS, Limits, permanents, relative, shown_cards, views
-from hotloop.worlds.cards.state import DECK, NONE, OBJECTS, Copy, Ending, Kind, Option, State, Zone
-from hotloop.worlds.cards.table import HARM_DAMAGE, Effect, Keyword
+from hotloop.worlds.cards.observe import SHOWN_EFFECTS, RowLimits, permanents, relative, shown_cards, views
+from hotloop.worlds.cards.state import (
+    DECK,
+    NONE,
+    OBJECTS,
+    Copy,
+    Ending,
+    GameOption,
+    GameState,
+    OptionKind,
+    Zone,
+)
+from hotloop.worlds.cards.table import HARM_DAMAGE, CardEffect, Keyword
 
 ME = OBJECTS
 DRAWS = 2  # The first of an episode's random numbers that its villain uses
@@ -44,10 +54,10 @@ class Thing:
 
 
 @dataclass(slots=True, kw_only=True)
-class Sight:
+class SeatSight:
     """All that a scripted player looks at; objects are numbered as the observation's focus has them."""
 
-    options: list[Option]
+    options: list[GameOption]
     things: dict[int, Thing]
     my_life: int
     their_life: int
@@ -58,7 +68,7 @@ class Sight:
                 yield thing
 
 
-def sight_of(s: State, seat: int, limits: Limits) -> Sight:
+def sight_of(s: GameState, seat: int, limits: RowLimits) -> SeatSight:
     """What a seat sees, taken from the game."""
     things = {}
     for side in (seat, 1 - seat):
@@ -66,8 +76,8 @@ def sight_of(s: State, seat: int, limits: Limits) -> Sight:
         for place, copy in shown_cards(s, side, seat):
             number = place + DECK * (side != seat)
             things[number] = thing_of(copy, mine=side == seat, placed=id(copy) in rested)
-    options = [Option(o.kind, relative(o.subject, seat), relative(o.object, seat)) for o in s.options]
-    return Sight(
+    options = [GameOption(o.kind, relative(o.subject, seat), relative(o.object, seat)) for o in s.options]
+    return SeatSight(
         options=options, things=things, my_life=s.sides[seat].life, their_life=s.sides[1 - seat].life
     )
 
@@ -82,14 +92,14 @@ def thing_of(copy: Copy, *, mine: bool, placed: bool) -> Thing:
         toughness=row.toughness,
         value=row.value,
         creature=copy.is_creature,
-        effect=row.effect if row.effect in SHOWN_EFFECTS else Effect.NOTHING,
+        effect=row.effect if row.effect in SHOWN_EFFECTS else CardEffect.NOTHING,
         keywords=row.keywords,
         tapped=placed and bool(copy.tapped),
         damage=copy.damage if placed else 0,
     )
 
 
-def read_sight(row: Any, limits: Limits) -> Sight:
+def read_sight(row: Any, limits: RowLimits) -> SeatSight:
     """What a seat sees, read from its observation."""
     parts = views(row, limits)
     things: dict[int, Thing] = {}
@@ -104,11 +114,11 @@ def read_sight(row: Any, limits: Limits) -> Sight:
             things[offset + place] = thing
     shown = parts["actions"][:, -1] != 0
     options = [
-        Option(int(kinds[:-1].argmax()), int(focus[0]), int(focus[1]))
+        GameOption(int(kinds[:-1].argmax()), int(focus[0]), int(focus[1]))
         for kinds, focus in zip(parts["actions"][shown], parts["focus"][shown], strict=True)
     ]
     lives = [round(float(parts[name][0, 0]) * 20) for name in ("agent", "opponent")]
-    return Sight(options=options, things=things, my_life=lives[0], their_life=lives[1])
+    return SeatSight(options=options, things=things, my_life=lives[0], their_life=lives[1])
 
 
 def read_thing(row: list[float]) -> Thing:
@@ -120,7 +130,7 @@ def read_thing(row: list[float]) -> Thing:
         toughness=round(row[8] * 10),
         value=round(row[9] * 10),
         creature=bool(row[11]),
-        effect=effects[0] if effects else Effect.NOTHING,
+        effect=effects[0] if effects else CardEffect.NOTHING,
         keywords=sum(keyword for keyword, has in zip(KEYWORDS, row[17:28], strict=True) if has),
     )
 
@@ -128,25 +138,27 @@ def read_thing(row: list[float]) -> Thing:
 # The players.
 
 
-def first(seen: Sight) -> int:
+def first(seen: SeatSight) -> int:
     return 0
 
 
-def passive(seen: Sight) -> int:
+def passive(seen: SeatSight) -> int:
     """What does nothing is the last option."""
     return len(seen.options) - 1
 
 
-def simple(seen: Sight) -> int:
+def simple(seen: SeatSight) -> int:
     """Play a land, cast the dearest, attack when it is safe, block when it trades well."""
     kind = seen.options[0].kind
-    score = {Kind.ATTACK: attacking, Kind.BLOCK: blocking, Kind.TARGET: targeting}.get(Kind(kind), playing)
-    worth = [0 if option.kind == Kind.PASS else score(seen, option) for option in seen.options]
+    score = {OptionKind.ATTACK: attacking, OptionKind.BLOCK: blocking, OptionKind.TARGET: targeting}.get(
+        OptionKind(kind), playing
+    )
+    worth = [0 if option.kind == OptionKind.PASS else score(seen, option) for option in seen.options]
     equals = [place for place, each in enumerate(worth) if each == max(worth)]
-    return equals[rank(seen) % len(equals)] if kind == Kind.BLOCK else equals[0]
+    return equals[rank(seen) % len(equals)] if kind == OptionKind.BLOCK else equals[0]
 
 
-def rank(seen: Sight) -> int:
+def rank(seen: SeatSight) -> int:
     """How many could block before the one that is asked: each takes another of equal attackers."""
     me = seen.options[0].subject
     return sum(
@@ -156,26 +168,26 @@ def rank(seen: Sight) -> int:
     )
 
 
-def playing(seen: Sight, option: Option) -> int:
+def playing(seen: SeatSight, option: GameOption) -> int:
     """Above 0 is better than to pass."""
-    if option.kind == Kind.LAND:
+    if option.kind == OptionKind.LAND:
         return 1_000
-    if option.kind != Kind.CAST:
+    if option.kind != OptionKind.CAST:
         return -1
     thing = seen.things[option.subject]
     return 1 + thing.value if is_worth_it(seen, thing.effect) else -1
 
 
-def is_worth_it(seen: Sight, effect: int) -> bool:
+def is_worth_it(seen: SeatSight, effect: int) -> bool:
     theirs = list(seen.creatures(mine=False))
-    if effect == Effect.COUNTER:
+    if effect == CardEffect.COUNTER:
         return any(not thing.mine and thing.zone == Zone.STACK for thing in seen.things.values())
-    if effect == Effect.HARM:
+    if effect == CardEffect.HARM:
         return seen.their_life <= FEW_LIVES or any(thing.left <= HARM_DAMAGE for thing in theirs)
-    return effect != Effect.RETURN or bool(theirs)
+    return effect != CardEffect.RETURN or bool(theirs)
 
 
-def targeting(seen: Sight, option: Option) -> int:
+def targeting(seen: SeatSight, option: GameOption) -> int:
     effect = seen.things[option.subject].effect
     if option.object >= OBJECTS:
         if option.object == ME:
@@ -184,10 +196,10 @@ def targeting(seen: Sight, option: Option) -> int:
     thing = seen.things[option.object]
     if thing.mine:
         return -10 - thing.value
-    return 0 if effect == Effect.HARM and thing.left > HARM_DAMAGE else 10 + thing.value
+    return 0 if effect == CardEffect.HARM and thing.left > HARM_DAMAGE else 10 + thing.value
 
 
-def attacking(seen: Sight, option: Option) -> int:
+def attacking(seen: SeatSight, option: GameOption) -> int:
     """Above 0 where nobody who can block it would kill it and not be worth it, or where they are few."""
     me = seen.things[option.subject]
     rested = [thing for thing in seen.creatures(mine=False) if not thing.tapped]
@@ -206,7 +218,7 @@ def kills(thing: Thing, other: Thing) -> bool:
     return thing.power > 0 and (thing.power >= other.left or bool(thing.keywords & Keyword.DEATHTOUCH))
 
 
-def blocking(seen: Sight, option: Option) -> int:
+def blocking(seen: SeatSight, option: GameOption) -> int:
     """A creature is given for a better one, and for an equal or none where life is short."""
     me, other = seen.things[option.subject], seen.things[option.object]
     strongest = sum(seen.things[each.object].power for each in seen.options if each.object != NONE)
@@ -217,24 +229,24 @@ def blocking(seen: Sight, option: Option) -> int:
     return 1 + wins if pressed or (wins and other.value > me.value) else -1
 
 
-POLICIES: dict[str, Callable[[Sight], int]] = {"simple": simple, "passive": passive, "first": first}
+POLICIES: dict[str, Callable[[SeatSight], int]] = {"simple": simple, "passive": passive, "first": first}
 
 
-def villains_choice(s: State, villain: str, limits: Limits) -> int:
+def villains_choice(s: GameState, villain: str, limits: RowLimits) -> int:
     """What the villain inside a step chooses."""
     if villain == "random":
         return Draws(s.seed, DRAWS + s.decisions).below(0, len(s.options))
     return POLICIES[villain](sight_of(s, s.holder, limits))
 
 
-class Player:
+class ScriptedPlayer:
     """One player of one env."""
 
     policy: ClassVar[str]
 
     def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
         self.seen = seen
-        self.limits = Limits(actions=plan["num_actions"], permanents=plan["max_permanents"])
+        self.limits = RowLimits(actions=plan["num_actions"], permanents=plan["max_permanents"])
 
     def restart(self) -> None:
         """Nothing is remembered."""
@@ -244,19 +256,19 @@ class Player:
         return [POLICIES[self.policy](sight) if sight.options else 0]
 
 
-class Simple(Player):
+class Simple(ScriptedPlayer):
     """Plays a land, casts the dearest it can, attacks when it is safe, blocks when it trades well."""
 
     policy = "simple"
 
 
-class Passive(Player):
+class Passive(ScriptedPlayer):
     """Never does anything."""
 
     policy = "passive"
 
 
-class First(Player):
+class First(ScriptedPlayer):
     """Takes the first option."""
 
     policy = "first"
@@ -266,7 +278,7 @@ class First(Player):
 SEARCH_DRAWS, LANES = 1 << 32, 4096
 
 
-def search(s: State, limits: Limits, *, rollouts: int, max_decisions: int) -> int:
+def search(s: GameState, limits: RowLimits, *, rollouts: int, max_decisions: int) -> int:
     """The option with the most points; the simple player's where it is among the best."""
     points = [0] * len(s.options)
     for turn in range(max(rollouts // len(points), 1)):
@@ -277,7 +289,7 @@ def search(s: State, limits: Limits, *, rollouts: int, max_decisions: int) -> in
     return usual if points[usual] == max(points) else points.index(max(points))
 
 
-def imagine(s: State, seat: int, turn: int) -> State:
+def imagine(s: GameState, seat: int, turn: int) -> GameState:
     """The game as its seat may think that it is."""
     draws = Draws(s.seed, SEARCH_DRAWS + s.decisions * LANES + turn)
     other = s.fork()
@@ -296,7 +308,7 @@ def mixed(cards: list[int], draws: Draws) -> list[int]:
     return turns.shuffled(sorted(cards), draws)
 
 
-def play_out(s: State, seat: int, choice: int, limits: Limits, max_decisions: int) -> int:
+def play_out(s: GameState, seat: int, choice: int, limits: RowLimits, max_decisions: int) -> int:
     """Play one option and then to the end: 2 for a win, 1 for a draw or a stopped game, 0 for a loss."""
     while s.ending == Ending.NONE and s.decisions < max_decisions:
         s.decisions += 1
@@ -308,7 +320,7 @@ def play_out(s: State, seat: int, choice: int, limits: Limits, max_decisions: in
     return 1 if s.winner == NONE else 2 * (s.winner == seat)
 
 
-class Search(Player):
+class Search(ScriptedPlayer):
     """One searching player of one env."""
 
     def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
@@ -316,7 +328,7 @@ class Search(Player):
         self.rollouts, self.max_decisions = plan["search_rollouts"], plan["max_decisions"]
 
     def choose(self) -> Sequence[int]:
-        s: State = self.seen["twin"].state
+        s: GameState = self.seen["twin"].state
         if s.ending != Ending.NONE:
             return [0]
         return [search(s, self.limits, rollouts=self.rollouts, max_decisions=self.max_decisions)]

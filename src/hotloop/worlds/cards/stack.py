@@ -6,34 +6,34 @@ from hotloop.worlds.cards.state import (
     NONE,
     OBJECTS,
     Copy,
-    Entry,
+    GameState,
     Happened,
     Item,
-    State,
+    StackEntry,
     Wants,
     Zone,
     move,
     seat_of,
 )
-from hotloop.worlds.cards.table import HARM_DAMAGE, RED, Effect, Keyword, Type
+from hotloop.worlds.cards.table import HARM_DAMAGE, RED, CardEffect, Keyword, Type
 
 PUMP_COST = (0, [int(colour == RED) for colour in range(5)])
 
 # Mana.
 
 
-def sources(s: State, seat: int) -> Iterator[Copy]:
+def sources(s: GameState, seat: int) -> Iterator[Copy]:
     """What can be tapped for mana, in battlefield order."""
     return (s.cards[card] for card in s.sides[seat].battlefield if s.cards[card].makes_mana)
 
 
-def can_pay(s: State, seat: int, generic: int, coloured: Sequence[int]) -> bool:
+def can_pay(s: GameState, seat: int, generic: int, coloured: Sequence[int]) -> bool:
     made = [copy.row.colour for copy in sources(s, seat)]
     enough = all(made.count(colour) >= count for colour, count in enumerate(coloured))
     return enough and len(made) >= generic + sum(coloured)
 
 
-def pay(s: State, seat: int, generic: int, coloured: Sequence[int]) -> None:
+def pay(s: GameState, seat: int, generic: int, coloured: Sequence[int]) -> None:
     """Tap what is needed, colours first, and spend it."""
     missing, rest = list(coloured), generic
     for copy in sources(s, seat):
@@ -47,7 +47,7 @@ def pay(s: State, seat: int, generic: int, coloured: Sequence[int]) -> None:
     spend(s.sides[seat].mana, generic, coloured)
 
 
-def tap_for_mana(s: State, seat: int, copy: Copy) -> None:
+def tap_for_mana(s: GameState, seat: int, copy: Copy) -> None:
     copy.tapped = 1
     s.sides[seat].mana[1 + copy.row.colour] += 1
 
@@ -65,41 +65,41 @@ def spend(mana: list[int], generic: int, coloured: Sequence[int]) -> None:
 # Putting things on the stack.
 
 
-def cast(s: State, card: int, target: int = NONE) -> None:
+def cast(s: GameState, card: int, target: int = NONE) -> None:
     """Pay for a card and put it on the stack."""
     seat, row = seat_of(card), s.cards[card].row
     pay(s, seat, row.generic, row.coloured)
     moves = moves_of(s, target)
     move(s, card, Zone.STACK)
-    s.stack.append(Entry(item=Item.SPELL, card=card, seat=seat, target=target, target_moves=moves))
+    s.stack.append(StackEntry(item=Item.SPELL, card=card, seat=seat, target=target, target_moves=moves))
     s.tell(Happened.CAST, seat, card, target)
 
 
-def activate(s: State, card: int) -> None:
+def activate(s: GameState, card: int) -> None:
     seat = seat_of(card)
     pay(s, seat, *PUMP_COST)
     s.stack.append(
-        Entry(item=Item.ABILITY, card=card, seat=seat, target=card, target_moves=moves_of(s, card))
+        StackEntry(item=Item.ABILITY, card=card, seat=seat, target=card, target_moves=moves_of(s, card))
     )
     s.tell(Happened.ABILITY, seat, card)
 
 
-def trigger(s: State, card: int, target: int) -> None:
+def trigger(s: GameState, card: int, target: int) -> None:
     seat = seat_of(card)
     s.stack.append(
-        Entry(item=Item.TRIGGER, card=card, seat=seat, target=target, target_moves=moves_of(s, target))
+        StackEntry(item=Item.TRIGGER, card=card, seat=seat, target=target, target_moves=moves_of(s, target))
     )
     s.tell(Happened.TRIGGER, seat, card, target)
 
 
-def moves_of(s: State, target: int) -> int:
+def moves_of(s: GameState, target: int) -> int:
     return s.cards[target].moves if 0 <= target < OBJECTS else 0
 
 
-def targets(s: State, seat: int) -> list[int]:
+def targets(s: GameState, seat: int) -> list[int]:
     """What can be chosen: the opponent's first, players before cards, the stack from its top."""
     other = 1 - seat
-    if s.item == Item.SPELL and s.cards[s.subject].row.effect == Effect.COUNTER:
+    if s.item == Item.SPELL and s.cards[s.subject].row.effect == CardEffect.COUNTER:
         return [entry.card for entry in reversed(s.stack) if entry.item == Item.SPELL]
     creatures = [card for side in (other, seat) for card, _ in s.creatures(side)]
     return creatures if s.item == Item.TRIGGER else [OBJECTS + other, OBJECTS + seat, *creatures]
@@ -108,7 +108,7 @@ def targets(s: State, seat: int) -> list[int]:
 # Resolving.
 
 
-def resolve(s: State) -> None:
+def resolve(s: GameState) -> None:
     """Take the top of the stack and do what it says, unless its target has gone."""
     entry = s.stack.pop()
     row = s.cards[entry.card].row
@@ -124,30 +124,30 @@ def resolve(s: State) -> None:
         move(s, entry.card, Zone.GRAVEYARD)
         return
     move(s, entry.card, Zone.BATTLEFIELD)
-    if row.effect == Effect.RETURN:
+    if row.effect == CardEffect.RETURN:
         s.pending.append(entry.card)
 
 
-def do(s: State, entry: Entry) -> None:
+def do(s: GameState, entry: StackEntry) -> None:
     effect = s.cards[entry.card].row.effect
     if entry.item == Item.ABILITY:
         s.cards[entry.target].boost += 1
     elif entry.item == Item.TRIGGER:
         s.tell(Happened.RETURN, entry.seat, entry.target)
         move(s, entry.target, Zone.HAND)
-    elif effect == Effect.HARM:
+    elif effect == CardEffect.HARM:
         harm(s, entry.card, entry.target, HARM_DAMAGE)
-    elif effect == Effect.COUNTER:
+    elif effect == CardEffect.COUNTER:
         counter(s, entry.target)
 
 
-def counter(s: State, card: int) -> None:
+def counter(s: GameState, card: int) -> None:
     s.stack = [entry for entry in s.stack if entry.card != card or entry.item != Item.SPELL]
     s.tell(Happened.COUNTERED, seat_of(card), card)
     move(s, card, Zone.GRAVEYARD)
 
 
-def harm(s: State, source: int, target: int, amount: int) -> None:
+def harm(s: GameState, source: int, target: int, amount: int) -> None:
     """Deal damage to a player or a creature."""
     if amount <= 0:
         return
@@ -162,5 +162,5 @@ def harm(s: State, source: int, target: int, amount: int) -> None:
     s.tell(Happened.DAMAGE, seat_of(source), source, target, amount)
 
 
-def ask_target(s: State, seat: int, item: int, subject: int) -> None:
+def ask_target(s: GameState, seat: int, item: int, subject: int) -> None:
     s.wants, s.holder, s.item, s.subject = Wants.TARGET, seat, item, subject

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, Self
 
 from hotloop.worlds.cards import COUNTERS
-from hotloop.worlds.cards.table import CARDS, CREATURES, Card, Effect, Keyword
+from hotloop.worlds.cards.table import CARDS, CREATURES, Card, CardEffect, Keyword
 
 SEATS = 2
 HERO, VILLAIN = range(SEATS)
@@ -29,7 +29,7 @@ class Zone(IntEnum):
     EXILE = 5
 
 
-class Step(IntEnum):
+class TurnStep(IntEnum):
     """The steps of a turn, in their order."""
 
     UNTAP = 0
@@ -56,7 +56,7 @@ class Wants(IntEnum):
     TARGET = 4
 
 
-class Kind(IntEnum):
+class OptionKind(IntEnum):
     """What an option is, in the order of the observation."""
 
     LAND = 0
@@ -117,7 +117,7 @@ class Count(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class GameOption:
     """One of the things that can be chosen."""
 
     kind: int
@@ -156,14 +156,14 @@ class Copy:
     @property
     def makes_mana(self) -> bool:
         """Whether it can be tapped for mana now."""
-        return self.row.effect == Effect.MANA and not self.tapped and not (self.is_creature and self.sick)
+        return self.row.effect == CardEffect.MANA and not self.tapped and not (self.is_creature and self.sick)
 
     def has(self, keyword: Keyword) -> bool:
         return bool(self.row.keywords & keyword)
 
 
 @dataclass(slots=True, kw_only=True)
-class Side:
+class PlayerSide:
     """What one player has; the top of a library is its end."""
 
     life: int = LIFE
@@ -190,7 +190,7 @@ class Side:
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class StackEntry:
     """Something on the stack."""
 
     item: int
@@ -201,12 +201,12 @@ class Entry:
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class GameState:
     """A game."""
 
     seed: int = 0
     turn: int = 0
-    step: int = Step.UNTAP
+    step: int = TurnStep.UNTAP
     active: int = HERO
     first: int = HERO  # Who began
     holder: int = HERO  # Who must choose
@@ -220,9 +220,9 @@ class State:
     ending: int = Ending.NONE
     winner: int = NONE
     decisions: int = 0
-    sides: list[Side] = field(default_factory=list)
+    sides: list[PlayerSide] = field(default_factory=list)
     cards: dict[int, Copy] = field(default_factory=dict)
-    stack: list[Entry] = field(default_factory=list)
+    stack: list[StackEntry] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)  # Cards whose triggers are not on the stack yet
     attackers: list[int] = field(default_factory=list)
     # The last ones: what, whose, subject, object, amount, step.
@@ -230,7 +230,7 @@ class State:
     event_count: int = 0
     # How many events had happened when each seat chose last.
     seen: list[int] = field(default_factory=lambda: [0, 0])
-    options: list[Option] = field(default_factory=list)
+    options: list[GameOption] = field(default_factory=list)
     truncated: int = 0  # Options that did not fit, of the decision at hand
     counts: list[int] = field(default_factory=lambda: [0] * len(COUNTERS))  # Over the life of an env
 
@@ -264,10 +264,10 @@ class State:
     @classmethod
     def thaw(cls, text: str) -> Self:
         facts: dict[str, Any] = json.loads(text)
-        facts["sides"] = [Side(**side) for side in facts["sides"]]
+        facts["sides"] = [PlayerSide(**side) for side in facts["sides"]]
         facts["cards"] = {int(card): Copy(**copy) for card, copy in facts["cards"].items()}
-        facts["stack"] = [Entry(**entry) for entry in facts["stack"]]
-        facts["options"] = [Option(**option) for option in facts["options"]]
+        facts["stack"] = [StackEntry(**entry) for entry in facts["stack"]]
+        facts["options"] = [GameOption(**option) for option in facts["options"]]
         return cls(**facts)
 
 
@@ -275,7 +275,7 @@ def seat_of(card: int) -> int:
     return card // DECK
 
 
-def move(s: State, card: int, zone: int) -> None:
+def move(s: GameState, card: int, zone: int) -> None:
     """Put a card into its owner's zone, on top; nothing of what it was stays with it."""
     copy, side = s.cards[card], s.sides[seat_of(card)]
     if copy.zone != Zone.STACK:
@@ -285,7 +285,7 @@ def move(s: State, card: int, zone: int) -> None:
     s.cards[card] = Copy(kind=copy.kind, zone=zone, sick=int(zone == Zone.BATTLEFIELD), moves=copy.moves + 1)
 
 
-def draw(s: State, seat: int) -> None:
+def draw(s: GameState, seat: int) -> None:
     side = s.sides[seat]
     if not side.library:
         side.drew_nothing = 1
@@ -294,7 +294,7 @@ def draw(s: State, seat: int) -> None:
     s.tell(Happened.DRAW, seat)
 
 
-def words(s: State) -> list[int]:
+def words(s: GameState) -> list[int]:
     words = [s.seed, s.turn, s.step, s.active, s.first, s.holder, s.passes, s.wants, s.item]
     words += (s.subject, s.cursor, s.second_pass, s.ending, s.winner, s.decisions, s.event_count, *s.seen)
     for side in s.sides:

@@ -20,7 +20,7 @@ class Type(IntEnum):
     INSTANT = 2
 
 
-class Effect(IntEnum):
+class CardEffect(IntEnum):
     """What a card's text does."""
 
     NOTHING = 0
@@ -63,7 +63,7 @@ class Card:
     power: int = 0
     toughness: int = 0
     keywords: Keyword = NO_KEYWORD
-    effect: Effect = Effect.NOTHING
+    effect: CardEffect = CardEffect.NOTHING
     colour: int = 0  # Of the mana it makes, where it makes any
 
     @property
@@ -92,7 +92,7 @@ def colours_of(cost: str) -> tuple[int, ...]:
 
 
 def land(name: str, colour: int) -> Card:
-    return Card(name=name, type=Type.LAND, effect=Effect.MANA, colour=colour)
+    return Card(name=name, type=Type.LAND, effect=CardEffect.MANA, colour=colour)
 
 
 def creature(
@@ -101,7 +101,7 @@ def creature(
     power: int,
     toughness: int,
     keywords: Keyword = NO_KEYWORD,
-    effect: Effect = Effect.NOTHING,
+    effect: CardEffect = CardEffect.NOTHING,
 ) -> Card:
     return Card(
         name=name,
@@ -115,7 +115,7 @@ def creature(
     )
 
 
-def instant(name: str, cost: str, effect: Effect) -> Card:
+def instant(name: str, cost: str, effect: CardEffect) -> Card:
     return Card(name=name, type=Type.INSTANT, cost=cost, effect=effect)
 
 
@@ -125,10 +125,10 @@ CARDS = (
     land("mire", BLACK),
     land("crag", RED),
     land("grove", GREEN),
-    creature("sprout", "G", 1, 1, effect=Effect.MANA),
+    creature("sprout", "G", 1, 1, effect=CardEffect.MANA),
     creature("brute", "2R", 2, 2),
-    instant("scorch", "R", Effect.HARM),
-    instant("hush", "UU", Effect.COUNTER),
+    instant("scorch", "R", CardEffect.HARM),
+    instant("hush", "UU", CardEffect.COUNTER),
     creature("skimmer", "2U", 2, 2, Keyword.FLYING),
     creature("webspinner", "3G", 2, 4, Keyword.REACH),
     creature("runner", "R", 1, 1, Keyword.HASTE),
@@ -141,8 +141,8 @@ CARDS = (
     creature("duelist", "1W", 1, 1, Keyword.DOUBLE_STRIKE),
     creature("sprite", "W", 1, 1, Keyword.FLYING | Keyword.LIFELINK),
     creature("giant", "4GG", 6, 4),
-    creature("drake", "4RR", 5, 5, Keyword.FLYING, Effect.PUMP),
-    creature("tidecaller", "2U", 2, 2, effect=Effect.RETURN),
+    creature("drake", "4RR", 5, 5, Keyword.FLYING, CardEffect.PUMP),
+    creature("tidecaller", "2U", 2, 2, effect=CardEffect.RETURN),
 )
 NAMES = tuple(card.name for card in CARDS)
 CREATURES = frozenset(kind for kind, card in enumerate(CARDS) if card.type == Type.CREATURE)

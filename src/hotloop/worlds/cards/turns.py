@@ -13,20 +13,20 @@ from hotloop.worlds.cards.state import (
     SEATS,
     Copy,
     Ending,
+    GameOption,
+    GameState,
     Happened,
     Item,
-    Kind,
-    Option,
-    Side,
-    State,
-    Step,
+    OptionKind,
+    PlayerSide,
+    TurnStep,
     Wants,
     Zone,
     draw,
     move,
     seat_of,
 )
-from hotloop.worlds.cards.table import Effect, Keyword, Type
+from hotloop.worlds.cards.table import CardEffect, Keyword, Type
 
 AIRBORNE = Keyword.FLYING | Keyword.REACH
 STRIKES = Keyword.FIRST_STRIKE | Keyword.DOUBLE_STRIKE
@@ -37,9 +37,9 @@ def may_attack(copy: Copy) -> bool:
     return copy.is_creature and not copy.tapped and rested and not copy.has(Keyword.DEFENDER)
 
 
-def ask_next(s: State) -> None:
+def ask_next(s: GameState) -> None:
     """Ask for the next creature that may attack or block, or end the declaration."""
-    attacking = s.step == Step.ATTACKERS
+    attacking = s.step == TurnStep.ATTACKERS
     seat = s.active if attacking else 1 - s.active
     battlefield = s.sides[seat].battlefield
     while s.cursor < len(battlefield):
@@ -54,7 +54,7 @@ def ask_next(s: State) -> None:
         settle_blocks(s)
 
 
-def attack(s: State, card: int) -> None:
+def attack(s: GameState, card: int) -> None:
     copy = s.cards[card]
     copy.attacking = 1
     copy.tapped = int(not copy.has(Keyword.VIGILANCE))
@@ -62,15 +62,15 @@ def attack(s: State, card: int) -> None:
     s.tell(Happened.ATTACK, s.active, card)
 
 
-def still_attacking(s: State) -> list[int]:
+def still_attacking(s: GameState) -> list[int]:
     return [card for card in s.attackers if s.cards[card].attacking]
 
 
-def blockers_of(s: State, attacker: int) -> list[int]:
+def blockers_of(s: GameState, attacker: int) -> list[int]:
     return [card for card, copy in s.creatures(1 - s.active) if copy.blocking == attacker]
 
 
-def settle_blocks(s: State) -> None:
+def settle_blocks(s: GameState) -> None:
     """Blocks are what was chosen, but one creature alone does not block menace."""
     for attacker in still_attacking(s):
         blockers = blockers_of(s, attacker)
@@ -82,7 +82,7 @@ def settle_blocks(s: State) -> None:
             s.tell(Happened.BLOCK, 1 - s.active, blocker, attacker)
 
 
-def deal_damage(s: State) -> None:
+def deal_damage(s: GameState) -> None:
     """One pass; the first is for those that strike first, where there are any."""
     blockers = [card for card, copy in s.creatures(1 - s.active) if copy.blocking != NONE]
     fighters = [*still_attacking(s), *blockers]
@@ -95,7 +95,7 @@ def deal_damage(s: State) -> None:
     strike(s, quick or fighters)
 
 
-def strike(s: State, fighters: list[int]) -> None:
+def strike(s: GameState, fighters: list[int]) -> None:
     for card in fighters:
         copy = s.cards[card]
         if not copy.attacking:
@@ -107,7 +107,7 @@ def strike(s: State, fighters: list[int]) -> None:
             harm(s, card, OBJECTS + 1 - s.active, copy.power)
 
 
-def assign(s: State, attacker: int) -> None:
+def assign(s: GameState, attacker: int) -> None:
     """Enough to kill each blocker in turn; what is left goes to the last, or tramples over them."""
     copy, blockers = s.cards[attacker], blockers_of(s, attacker)
     left, tramples = copy.power, copy.has(Keyword.TRAMPLE)
@@ -122,7 +122,7 @@ def assign(s: State, attacker: int) -> None:
         harm(s, attacker, OBJECTS + 1 - s.active, left)
 
 
-def end_combat(s: State) -> None:
+def end_combat(s: GameState) -> None:
     s.attackers, s.second_pass = [], 0
     for side in s.sides:
         for card in side.battlefield:
@@ -131,13 +131,13 @@ def end_combat(s: State) -> None:
             copy.blocking = NONE
 
 
-MAINS = (Step.MAIN, Step.SECOND_MAIN)
+MAINS = (TurnStep.MAIN, TurnStep.SECOND_MAIN)
 SHUFFLES, COIN = 0, 1  # Which of an episode's random numbers a beginning uses
 
 
-def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) -> State:
+def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) -> GameState:
     """Shuffle, toss for who begins, and deal; the game has come to its first decision."""
-    s = State(seed=seed, sides=[Side() for _ in range(SEATS)], counts=counts or [0] * len(COUNTERS))
+    s = GameState(seed=seed, sides=[PlayerSide() for _ in range(SEATS)], counts=counts or [0] * len(COUNTERS))
     for seat, deck in enumerate(decks):
         s.cards |= {seat * DECK + place: Copy(kind=kind) for place, kind in enumerate(deck)}
         cards = [seat * DECK + place for place in range(len(deck))]
@@ -146,7 +146,7 @@ def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) ->
     for seat in range(SEATS):
         for card in reversed(s.sides[seat].library[-HAND:]):
             move(s, card, Zone.HAND)
-    enter(s, Step.UNTAP)
+    enter(s, TurnStep.UNTAP)
     return s
 
 
@@ -160,7 +160,7 @@ def shuffled(cards: list[int], draws: Draws) -> list[int]:
     return cards
 
 
-def advance(s: State, most: int) -> None:
+def advance(s: GameState, most: int) -> None:
     """Play on to the next decision that has more than one option, or to the end."""
     while s.ending == Ending.NONE:
         if s.wants == Wants.NOTHING:
@@ -175,7 +175,7 @@ def advance(s: State, most: int) -> None:
     s.options, s.truncated = [], 0
 
 
-def proceed(s: State) -> None:
+def proceed(s: GameState) -> None:
     """What comes next by itself: a declaration, or priority."""
     if s.cursor != NONE:
         ask_next(s)
@@ -199,7 +199,7 @@ def proceed(s: State) -> None:
         end_step(s)
 
 
-def check(s: State) -> None:
+def check(s: GameState) -> None:
     """State-based actions, until nothing changes."""
     while True:
         if any(side.life <= 0 or side.drew_nothing for side in s.sides):
@@ -218,7 +218,7 @@ def check(s: State) -> None:
             return
 
 
-def finish(s: State) -> None:
+def finish(s: GameState) -> None:
     lost = [side.life <= 0 or bool(side.drew_nothing) for side in s.sides]
     if all(lost):
         s.ending = Ending.DRAW
@@ -231,39 +231,39 @@ def finish(s: State) -> None:
 # Steps.
 
 
-def end_step(s: State) -> None:
+def end_step(s: GameState) -> None:
     """Mana empties; a combat without attackers is over after their declaration."""
     for side in s.sides:
         side.mana = [0] * 6
-    if s.step == Step.DAMAGE and s.second_pass:
-        enter(s, Step.DAMAGE)
-    elif s.step == Step.ATTACKERS and not s.attackers:
-        enter(s, Step.END_COMBAT)
+    if s.step == TurnStep.DAMAGE and s.second_pass:
+        enter(s, TurnStep.DAMAGE)
+    elif s.step == TurnStep.ATTACKERS and not s.attackers:
+        enter(s, TurnStep.END_COMBAT)
     else:
         enter(s, s.step + 1)
 
 
-def enter(s: State, step: int) -> None:
+def enter(s: GameState, step: int) -> None:
     """Begin a step; untap and cleanup are over at once, for nobody has priority in them."""
     s.step, s.passes, s.holder = step, 0, s.active
-    if step == Step.UNTAP:
+    if step == TurnStep.UNTAP:
         untap(s)
-        enter(s, Step.UPKEEP)
-    elif step == Step.DRAW and s.turn > 1:
+        enter(s, TurnStep.UPKEEP)
+    elif step == TurnStep.DRAW and s.turn > 1:
         draw(s, s.active)
-    elif step in (Step.ATTACKERS, Step.BLOCKERS):
+    elif step in (TurnStep.ATTACKERS, TurnStep.BLOCKERS):
         s.cursor = 0
-    elif step == Step.DAMAGE:
+    elif step == TurnStep.DAMAGE:
         deal_damage(s)
-    elif step == Step.SECOND_MAIN:
+    elif step == TurnStep.SECOND_MAIN:
         end_combat(s)
-    elif step == Step.CLEANUP:
+    elif step == TurnStep.CLEANUP:
         clean_up(s)
         s.active = 1 - s.active
-        enter(s, Step.UNTAP)
+        enter(s, TurnStep.UNTAP)
 
 
-def untap(s: State) -> None:
+def untap(s: GameState) -> None:
     s.turn += 1
     side = s.sides[s.active]
     side.land_played = 0
@@ -271,7 +271,7 @@ def untap(s: State) -> None:
         s.cards[card].tapped = s.cards[card].sick = 0
 
 
-def clean_up(s: State) -> None:
+def clean_up(s: GameState) -> None:
     for side in s.sides:
         for card in side.battlefield:
             copy = s.cards[card]
@@ -281,56 +281,56 @@ def clean_up(s: State) -> None:
 # Decisions.
 
 
-def options(s: State) -> Iterator[Option]:
+def options(s: GameState) -> Iterator[GameOption]:
     """Everything that can be chosen; what does nothing comes last."""
     if s.wants == Wants.PRIORITY:
         yield from playable(s, s.holder)
-        yield Option(Kind.PASS)
+        yield GameOption(OptionKind.PASS)
     elif s.wants == Wants.ATTACKER:
-        yield Option(Kind.ATTACK, s.subject)
-        yield Option(Kind.PASS, s.subject)
+        yield GameOption(OptionKind.ATTACK, s.subject)
+        yield GameOption(OptionKind.PASS, s.subject)
     elif s.wants == Wants.BLOCKER:
         for attacker in still_attacking(s):
             if not s.cards[attacker].has(Keyword.FLYING) or s.cards[s.subject].has(AIRBORNE):
-                yield Option(Kind.BLOCK, s.subject, attacker)
-        yield Option(Kind.PASS, s.subject)
+                yield GameOption(OptionKind.BLOCK, s.subject, attacker)
+        yield GameOption(OptionKind.PASS, s.subject)
     else:
-        yield from (Option(Kind.TARGET, s.subject, target) for target in stack.targets(s, s.holder))
+        yield from (GameOption(OptionKind.TARGET, s.subject, target) for target in stack.targets(s, s.holder))
 
 
-def playable(s: State, seat: int) -> Iterator[Option]:
+def playable(s: GameState, seat: int) -> Iterator[GameOption]:
     """Cards in hand order, then abilities in battlefield order."""
     slow = seat == s.active and s.step in MAINS and not s.stack
     for card in s.sides[seat].hand:
         row = s.cards[card].row
         if row.type == Type.LAND:
             if slow and not s.sides[seat].land_played:
-                yield Option(Kind.LAND, card)
+                yield GameOption(OptionKind.LAND, card)
         elif may_cast(s, card, slow) and stack.can_pay(s, seat, row.generic, row.coloured):
-            yield Option(Kind.CAST, card)
+            yield GameOption(OptionKind.CAST, card)
     for card in s.sides[seat].battlefield:
-        if s.cards[card].row.effect == Effect.PUMP and stack.can_pay(s, seat, *stack.PUMP_COST):
-            yield Option(Kind.ABILITY, card)
+        if s.cards[card].row.effect == CardEffect.PUMP and stack.can_pay(s, seat, *stack.PUMP_COST):
+            yield GameOption(OptionKind.ABILITY, card)
 
 
-def may_cast(s: State, card: int, slow: bool) -> bool:
+def may_cast(s: GameState, card: int, slow: bool) -> bool:
     row = s.cards[card].row
-    if row.effect == Effect.COUNTER:
+    if row.effect == CardEffect.COUNTER:
         return any(entry.item == Item.SPELL for entry in s.stack)
     return slow or row.type == Type.INSTANT
 
 
-def take(s: State, choice: int) -> None:
+def take(s: GameState, choice: int) -> None:
     """Do what an option says."""
     option = s.options[choice]
     wanted, s.wants = s.wants, Wants.NOTHING
     if wanted == Wants.PRIORITY:
         take_priority(s, option)
-    elif option.kind == Kind.ATTACK:
+    elif option.kind == OptionKind.ATTACK:
         attack(s, option.subject)
-    elif option.kind == Kind.BLOCK:
+    elif option.kind == OptionKind.BLOCK:
         s.cards[option.subject].blocking = option.object
-    elif option.kind == Kind.TARGET:
+    elif option.kind == OptionKind.TARGET:
         if s.item == Item.TRIGGER:
             stack.trigger(s, option.subject, option.object)
         else:
@@ -338,20 +338,20 @@ def take(s: State, choice: int) -> None:
         s.passes, s.holder = 0, s.active
 
 
-def take_priority(s: State, option: Option) -> None:
-    if option.kind == Kind.PASS:
+def take_priority(s: GameState, option: GameOption) -> None:
+    if option.kind == OptionKind.PASS:
         s.passes += 1
         s.holder = 1 - s.holder
         return
     effect = s.cards[option.subject].row.effect
-    if option.kind == Kind.CAST and effect in (Effect.HARM, Effect.COUNTER):
+    if option.kind == OptionKind.CAST and effect in (CardEffect.HARM, CardEffect.COUNTER):
         stack.ask_target(s, s.holder, Item.SPELL, option.subject)
         return
-    if option.kind == Kind.LAND:
+    if option.kind == OptionKind.LAND:
         s.sides[s.holder].land_played = 1
         move(s, option.subject, Zone.BATTLEFIELD)
         s.tell(Happened.LAND, s.holder, option.subject)
-    elif option.kind == Kind.CAST:
+    elif option.kind == OptionKind.CAST:
         stack.cast(s, option.subject)
     else:
         stack.activate(s, option.subject)

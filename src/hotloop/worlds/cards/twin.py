@@ -11,9 +11,9 @@ from typing import Any
 from hotloop.core.exact_math import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.cards import COUNTERS, turns
-from hotloop.worlds.cards.observe import Limits, observation
+from hotloop.worlds.cards.observe import RowLimits, observation
 from hotloop.worlds.cards.players import search, villains_choice
-from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, State, words
+from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, GameState, words
 
 NOBODY = "none"  # Whoever calls plays both seats
 
@@ -24,14 +24,14 @@ class Cards:
     def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None:
         self.out = out
         self.decks: list[list[int]] = [plan["deck"], plan["villain_deck"]]
-        self.limits = Limits(actions=plan["num_actions"], permanents=plan["max_permanents"])
+        self.limits = RowLimits(actions=plan["num_actions"], permanents=plan["max_permanents"])
         self.max_decisions: int = plan["max_decisions"]
         self.villain: str = plan["villain"]
         self.rollouts: int = plan["search_rollouts"]
         self.encode = bool(plan["encode"])
         self.chosen: Sequence[int] = ()
         self.counters: dict[str, int] = {}
-        self.state = State()
+        self.state = GameState()
         self.actor = HERO
 
     def restart(self, episode_seed: int) -> None:
@@ -129,4 +129,4 @@ class Cards:
 
     def load(self, saved: bytes) -> None:
         actor, _, state = saved.decode().partition("\n")
-        self.actor, self.state = int(actor), State.thaw(state)
+        self.actor, self.state = int(actor), GameState.thaw(state)

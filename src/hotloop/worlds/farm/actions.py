@@ -22,7 +22,7 @@ from hotloop.worlds.farm.state import (
     LANES,
     SIGNAL,
     TRAIL,
-    Agent,
+    FarmAgent,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def reproduce(farm: "Farm", slot: int) -> str:
     if farm.draws.word(slot * LANES + LANE_CHANCE) >> 32 >= farm.plan["birth_chance"]:
         return "unlucky"
     me.resources = f32(me.resources - farm.birth_cost)
-    state.agents[free] = Agent(
+    state.agents[free] = FarmAgent(
         state=ALIVE,
         breed=me.breed,
         x=me.x,
@@ -185,7 +185,7 @@ ACTIONS: tuple[Callable[["Farm", int], str], ...] = (
 )
 
 
-def die(farm: "Farm", agent: Agent, cause: str) -> None:
+def die(farm: "Farm", agent: FarmAgent, cause: str) -> None:
     agent.state = DYING
     if cause == "killed":
         farm.state.killed += 1

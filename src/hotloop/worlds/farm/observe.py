@@ -17,8 +17,8 @@ from hotloop.worlds.farm.state import (
     KNOWN,
     SIGNAL,
     TRAIL,
-    Agent,
-    Node,
+    FarmAgent,
+    FoodNode,
     cell,
 )
 
@@ -137,12 +137,12 @@ def standing(farm: "Farm") -> list[Standing]:
     return [(slot, agent.breed, f32(agent.health / FULL_HEALTH), x, y) for slot, agent, (x, y) in each]
 
 
-def place(farm: "Farm", thing: Agent | Node) -> tuple[int, int]:
+def place(farm: "Farm", thing: FarmAgent | FoodNode) -> tuple[int, int]:
     """The column and row of a cell."""
     return cell(thing.x, farm.plan["width"]), cell(thing.y, farm.plan["height"])
 
 
-def body(farm: "Farm", me: Agent) -> list[float]:
+def body(farm: "Farm", me: FarmAgent) -> list[float]:
     """An agent's own state, where it sees nothing else."""
     return [
         f32(me.health / FULL_HEALTH),

@@ -32,7 +32,7 @@ LANE_TERRAIN = 1 << 33
 
 
 @dataclass(slots=True)
-class Agent:
+class FarmAgent:
     """A slot of the population."""
 
     state: int = FREE
@@ -54,7 +54,7 @@ class Agent:
 
 
 @dataclass(slots=True)
-class Node:
+class FoodNode:
     """A place where resources grow."""
 
     x: float
@@ -78,15 +78,15 @@ class Mapped:
             ) from None
         self.food, self.amounts = numbers[:cells], numbers[cells : cells + nodes]
 
-    def keep(self, nodes: "list[Node]") -> "list[Node]":
+    def keep(self, nodes: "list[FoodNode]") -> "list[FoodNode]":
         """The same nodes, with what they hold in the file."""
         return [MappedNode(self, k, node) for k, node in enumerate(nodes)]
 
 
-class MappedNode(Node):
+class MappedNode(FoodNode):
     """A node whose amount is kept in a file."""
 
-    def __init__(self, mapped: Mapped, k: int, node: Node) -> None:
+    def __init__(self, mapped: Mapped, k: int, node: FoodNode) -> None:
         self.mapped, self.k, self.x, self.y = mapped, k, node.x, node.y
         mapped.amounts[k] = node.amount
 
@@ -100,7 +100,7 @@ class MappedNode(Node):
 
 
 @dataclass(slots=True)
-class State:
+class FarmState:
     """Everything that a step can change."""
 
     episode_seed: int = 0
@@ -110,8 +110,8 @@ class State:
     starved: int = 0
     killed: int = 0
     lived: int = 0  # Agent-steps of this episode
-    agents: list[Agent] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
+    agents: list[FarmAgent] = field(default_factory=list)
+    nodes: list[FoodNode] = field(default_factory=list)
     # Cell to value; a cell that is not there is 0.
     fields: list[dict[int, float]] = field(default_factory=list)
 
@@ -135,24 +135,24 @@ CLUSTER = 5  # Nodes of a cluster
 CLUSTER_SIZE = 5.0  # How far from its middle a node is at most, in each direction
 
 
-def begin(plan: Plan, episode_seed: int) -> State:
+def begin(plan: Plan, episode_seed: int) -> FarmState:
     """A new episode's state."""
     draws = Draws(episode_seed, 0)
-    state = State(episode_seed=episode_seed)
+    state = FarmState(episode_seed=episode_seed)
     cap = f32(plan["node_cap"])
-    state.nodes = [Node(x, y, cap) for x, y in places(plan, draws)]
+    state.nodes = [FoodNode(x, y, cap) for x, y in places(plan, draws)]
     state.fields = [{} for _ in range(FIELDS)]
-    state.agents = [Agent() for _ in range(plan["agents"])]
+    state.agents = [FarmAgent() for _ in range(plan["agents"])]
     for slot in range(plan["settlers"]):
         settle(plan, state, slot, draws, slot % BREEDS)
     return state
 
 
-def settle(plan: Plan, state: State, slot: int, draws: Draws, breed: int) -> None:
+def settle(plan: Plan, state: FarmState, slot: int, draws: Draws, breed: int) -> None:
     """Put a new agent without parents anywhere."""
     x = f32(uniform(draws.word(slot * LANES + LANE_X)) * plan["width"])
     y = f32(uniform(draws.word(slot * LANES + LANE_Y)) * plan["height"])
-    state.agents[slot] = Agent(
+    state.agents[slot] = FarmAgent(
         state=ALIVE,
         breed=breed,
         x=x,

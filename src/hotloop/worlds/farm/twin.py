@@ -31,10 +31,10 @@ from hotloop.worlds.farm.state import (
     LANE_NODES,
     LANE_TERRAIN,
     LANES,
-    Agent,
+    FarmAgent,
+    FarmState,
+    FoodNode,
     Mapped,
-    Node,
-    State,
     begin,
     cell,
     is_rough,
@@ -62,7 +62,7 @@ class Farm:
         self.still = Still(self)
         cells = self.still.inside.size if plan["perception"] else 0
         self.mapped = Mapped(plan["memmap_folder"], cells, plan["nodes"]) if plan["memmap"] else None
-        self.state = State()
+        self.state = FarmState()
         self.indexed: list[int] = []
         """The slots whose positions the index knows."""
         self.terrain: dict[int, float] = {}
@@ -80,7 +80,7 @@ class Farm:
         self.show_agents()
         self.perception()
 
-    def take(self, state: State) -> None:
+    def take(self, state: FarmState) -> None:
         """Go on from a state; what grows is kept in the file where there is one."""
         self.state = state
         if self.mapped:
@@ -111,10 +111,10 @@ class Farm:
         radius: int = self.plan["radius"]
         return (row + radius) * self.stride + col + radius
 
-    def cell_of(self, agent: Agent) -> int:
+    def cell_of(self, agent: FarmAgent) -> int:
         return self.cell_at(cell(agent.x, self.plan["width"]), cell(agent.y, self.plan["height"]))
 
-    def living(self) -> Iterator[tuple[int, Agent]]:
+    def living(self) -> Iterator[tuple[int, FarmAgent]]:
         return ((slot, agent) for slot, agent in enumerate(self.state.agents) if agent.state == ALIVE)
 
     # The phases, in the order that __init__.py gives them.
@@ -143,7 +143,7 @@ class Farm:
             self.ledger.act(slot, action, failure)
         self.count(f"failed.{failure}" if failure else NAMES[action])
 
-    def live(self, agent: Agent) -> None:
+    def live(self, agent: FarmAgent) -> None:
         """Eat, and starve after too many steps with nothing to eat."""
         agent.resources = max(f32(agent.resources - self.consumption), 0.0)
         agent.hunger = agent.hunger + 1 if agent.resources == 0 else 0
@@ -198,7 +198,7 @@ class Farm:
     def bury(self, slot: int) -> None:
         """Free the slot, or where the population is held begin a new life in it elsewhere, if one may be."""
         breed = self.state.agents[slot].breed
-        self.state.agents[slot] = Agent()
+        self.state.agents[slot] = FarmAgent()
         self.out["observations"][slot] = 0
         if self.plan["held"] and self.is_barred():
             self.count("failed.barred")
@@ -287,15 +287,15 @@ class Farm:
         return h
 
     def save(self) -> bytes:
-        nodes = [Node(node.x, node.y, node.amount) for node in self.state.nodes]
+        nodes = [FoodNode(node.x, node.y, node.amount) for node in self.state.nodes]
         return json.dumps(asdict(replace(self.state, nodes=nodes))).encode()
 
     def load(self, saved: bytes) -> None:
         row = json.loads(saved)
-        row["agents"] = [Agent(**agent) for agent in row["agents"]]
-        row["nodes"] = [Node(**node) for node in row["nodes"]]
+        row["agents"] = [FarmAgent(**agent) for agent in row["agents"]]
+        row["nodes"] = [FoodNode(**node) for node in row["nodes"]]
         row["fields"] = [{int(at): value for at, value in values.items()} for values in row["fields"]]
-        self.take(State(**row))
+        self.take(FarmState(**row))
         self.terrain = self.ground()
         self.indexed = [slot for slot, _ in self.living()]
 
@@ -305,7 +305,7 @@ def bits(one: float, other: float) -> int:
     return int.from_bytes(pack("<ff", one, other), "little")
 
 
-def words(agent: Agent) -> tuple[int, ...]:
+def words(agent: FarmAgent) -> tuple[int, ...]:
     """An agent as numbers of 64 bits, in the order that farm.h has."""
     small = agent.breed | agent.defending << 8 | agent.hunger << 16 | agent.state << 24
     return (

@@ -7,7 +7,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, PlayerTwin, Rival, Twin, World
 from hotloop.worlds.grid.briefing import brief
-from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
+from hotloop.worlds.grid.maps import LEGEND, MapCell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import flatten, read_rules
 
 
@@ -92,7 +92,7 @@ def plan(parameters: Parameters) -> Plan:
     briefing = brief(rules)
     if parameters.map:
         symbols = [rules.first(kind).symbol for kind in rules.kinds]
-        stations = {symbol: Cell.STATION + index for index, symbol in enumerate(symbols) if symbol}
+        stations = {symbol: MapCell.STATION + index for index, symbol in enumerate(symbols) if symbol}
         cells = read_map(parameters.map, {**LEGEND, **stations})
     else:
         cells = bordered(*parse_size(parameters.map_size))
@@ -101,7 +101,7 @@ def plan(parameters: Parameters) -> Plan:
     drawn = {} if parameters.map else rules.place
     placed = [rules.kinds.index(kind) for kind, count in drawn.items() for _ in range(count)]
     flat = list(chain.from_iterable(cells))
-    room = flat.count(Cell.EMPTY) + flat.count(Cell.SPAWN) - walls - len(placed)
+    room = flat.count(MapCell.EMPTY) + flat.count(MapCell.SPAWN) - walls - len(placed)
     if parameters.agents > room:
         raise InputError(
             f"agents={parameters.agents}: the map has {max(room, 0)} free cells; "

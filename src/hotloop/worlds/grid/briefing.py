@@ -21,7 +21,7 @@ class Tier(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TeacherTask:
     """One row of the station table as something to do."""
 
     kind: int  # Its place among the briefing's kinds
@@ -56,7 +56,7 @@ class Briefing:
     low: int  # With less fuel than this it goes to charge
     limits: tuple[int, ...]  # By resource: how much of it is worth holding; 0 where it is good for nothing
     tags: tuple[int, ...]  # By kind: the value of its tag token
-    tasks: tuple[Task, ...]
+    tasks: tuple[TeacherTask, ...]
     habits: Habits = field(default_factory=Habits)
 
     def flatten(self) -> dict[str, list[int]]:
@@ -92,8 +92,8 @@ def brief(rules: Rules) -> Briefing:
     )
 
 
-def task(rules: Rules, kinds: list[str], row: Recipe, tier: Tier) -> Task:
-    return Task(
+def task(rules: Rules, kinds: list[str], row: Recipe, tier: Tier) -> TeacherTask:
+    return TeacherTask(
         kind=kinds.index(row.kind),
         tier=tier,
         vibe=row.vibe,

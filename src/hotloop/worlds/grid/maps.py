@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_SIDE = 255
 
 
-class Cell(IntEnum):
+class MapCell(IntEnum):
     """What a map's cell holds before anything moves."""
 
     EMPTY = 0
@@ -30,7 +30,7 @@ class Cell(IntEnum):
 
 
 # What characters mean in every map; a table's stations add their symbols.
-LEGEND = {".": Cell.EMPTY, " ": Cell.EMPTY, "#": Cell.WALL, "@": Cell.SPAWN}
+LEGEND = {".": MapCell.EMPTY, " ": MapCell.EMPTY, "#": MapCell.WALL, "@": MapCell.SPAWN}
 
 
 def parse_size(size: str) -> tuple[int, int]:
@@ -46,8 +46,8 @@ def parse_size(size: str) -> tuple[int, int]:
 
 def bordered(height: int, width: int) -> list[list[int]]:
     """An empty map with a wall around it."""
-    inside: list[int] = [Cell.WALL, *[Cell.EMPTY] * (width - 2), Cell.WALL]
-    return [[Cell.WALL] * width, *(list(inside) for _ in range(height - 2)), [Cell.WALL] * width]
+    inside: list[int] = [MapCell.WALL, *[MapCell.EMPTY] * (width - 2), MapCell.WALL]
+    return [[MapCell.WALL] * width, *(list(inside) for _ in range(height - 2)), [MapCell.WALL] * width]
 
 
 def read_map(text_or_name: str, legend: Mapping[str, int]) -> list[list[int]]:
@@ -80,7 +80,7 @@ def parse_map(text: str, legend: Mapping[str, int]) -> list[list[int]]:
                     f"{where}: unknown character {character!r}; known: {' '.join(map(repr, legend))}"
                 )
     cells = [[legend[character] for character in line] for line in lines]
-    if not any(Cell.SPAWN in row for row in cells):
+    if not any(MapCell.SPAWN in row for row in cells):
         raise InputError("the map has no spawn cell: mark at least one with @")
     return cells
 
@@ -90,11 +90,11 @@ def fill_map(grid: "Grid") -> None:
     free = []
     for index, content in enumerate(grid.plan["map"]):
         cell = divmod(index, grid.width)
-        if content == Cell.WALL:
+        if content == MapCell.WALL:
             grid.objects[cell] = WALL
-        elif content >= Cell.STATION:
-            place_station(grid, cell, content - Cell.STATION)
-        elif content == Cell.SPAWN and len(grid.agents) < grid.plan["agents"]:
+        elif content >= MapCell.STATION:
+            place_station(grid, cell, content - MapCell.STATION)
+        elif content == MapCell.SPAWN and len(grid.agents) < grid.plan["agents"]:
             place_agent(grid, cell)
         else:
             free.append(cell)

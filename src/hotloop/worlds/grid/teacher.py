@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.world import Plan
-from hotloop.worlds.grid.briefing import Briefing, Task, Tier
+from hotloop.worlds.grid.briefing import Briefing, TeacherTask, Tier
 from hotloop.worlds.grid.features import GLOBAL, KINDS, UNUSED, Feature
 from hotloop.worlds.grid.twin import DIRECTIONS
 
@@ -290,7 +290,7 @@ class Mind:
         unwanted = {Tier.CHARGE: not self.charging, Tier.MAKE: not self.stocked}
         return frozenset(k for k, tier in able.items() if not unwanted.get(tier))
 
-    def able(self, task: Task, sight: Sight) -> bool:
+    def able(self, task: TeacherTask, sight: Sight) -> bool:
         """Whether it holds what a task takes, has a use for what it gives, and may count on helpers."""
         held = [sight.inventory.get(resource, 0) for resource in range(len(task.takes))]
         has_goods = all(have >= need for have, need in zip(held, task.takes, strict=True))
@@ -325,7 +325,7 @@ class Mind:
             expires = self.tick + min(distance[sight.here], habits.stride)
         return Route(wishes=wishes, distance=distance, tier=None, expires=expires)
 
-    def tasks(self, wishes: Wishes, tier: Tier | None) -> list[Task]:
+    def tasks(self, wishes: Wishes, tier: Tier | None) -> list[TeacherTask]:
         return [task for k, task in enumerate(self.briefing.tasks) if k in wishes and task.tier == tier]
 
     def goals(self, kinds: set[int]) -> list[Cell]:
@@ -389,7 +389,7 @@ class Mind:
 
     # What it does there.
 
-    def arrive(self, task: Task, sight: Sight, turn: int) -> int:
+    def arrive(self, task: TeacherTask, sight: Sight, turn: int) -> int:
         """Use the station beside; wait for it to be ready, and for helpers while patience lasts."""
         self.stuck = 0
         cell = self.cell_beside(sight, turn)
@@ -404,7 +404,7 @@ class Mind:
             self.alone_until = self.tick + self.briefing.habits.sulk
         return NOOP
 
-    def use(self, task: Task, sight: Sight, turn: int) -> int:
+    def use(self, task: TeacherTask, sight: Sight, turn: int) -> int:
         if task.vibe not in (0, sight.vibe):
             return 1 + len(self.steps) + task.vibe
         return self.move(sight, turn)

@@ -97,9 +97,9 @@ def player(kind: str) -> type[PlayerTwin]:
 
 
 def narrator(parameters: Parameters) -> Narrator:
-    from hotloop.worlds.prospector.observe import Log
+    from hotloop.worlds.prospector.observe import ProspectorNarrator
 
-    return Log(parameters.time_max)
+    return ProspectorNarrator(parameters.time_max)
 
 
 world = World(

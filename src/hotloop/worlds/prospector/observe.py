@@ -34,7 +34,7 @@ from hotloop.worlds.prospector.numbers import (
     normalised,
     positive,
 )
-from hotloop.worlds.prospector.state import Asteroid, Edge, Ship, State
+from hotloop.worlds.prospector.state import Asteroid, Edge, ProspectorState, Ship
 
 OBSERVATIONS = 260
 EDGES_AT, EDGE_SIZE = 24, 7
@@ -59,7 +59,7 @@ def one_hot(index: int, count: int) -> Iterator[Number]:
     return (F(i == index) for i in range(count))
 
 
-def ship_row(state: State, time_max: int, *, selection_valid: bool) -> Iterator[Number]:
+def ship_row(state: ProspectorState, time_max: int, *, selection_valid: bool) -> Iterator[Number]:
     """Observations 0 to 23."""
     ship, node = state.ship, state.nodes[state.ship.node]
     yield share(ship.fuel, MAX_FUEL)
@@ -79,7 +79,7 @@ def ship_row(state: State, time_max: int, *, selection_valid: bool) -> Iterator[
     yield F(node.steps) / F(FARTHEST)
 
 
-def edge_row(edge: Edge | None, state: State) -> Iterator[Number]:
+def edge_row(edge: Edge | None, state: ProspectorState) -> Iterator[Number]:
     """Seven numbers about a way from here; all zero where there is none."""
     if edge is None:
         yield from [F(0)] * EDGE_SIZE
@@ -104,7 +104,7 @@ def asteroid_row(asteroid: Asteroid | None, *, selected: bool) -> Iterator[Numbe
     yield F(selected)
 
 
-def observation(state: State, time_max: int, *, selection_valid: bool) -> Iterator[Number]:
+def observation(state: ProspectorState, time_max: int, *, selection_valid: bool) -> Iterator[Number]:
     """All of it, in order."""
     node = state.nodes[state.ship.node]
     yield from ship_row(state, time_max, selection_valid=selection_valid)
@@ -160,7 +160,7 @@ GAUGES = (
 )
 
 
-class Log:
+class ProspectorNarrator:
     """Tells what a ship did, where it is and how it is."""
 
     def __init__(self, time_max: int) -> None:

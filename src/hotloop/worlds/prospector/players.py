@@ -39,7 +39,7 @@ BUFF_STEPS = 4  # Steps for which an asteroid counts as stabilised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class PlayerHabits:
     """Where a player draws its lines; shares are of the maximum."""
 
     # It goes home with more in the hold, with more heat, with less hull or with less fuel than these.
@@ -55,7 +55,7 @@ class Habits:
 
 
 @dataclass(slots=True, kw_only=True)
-class Memory:
+class PlayerMemory:
     """What a player knows of its episode."""
 
     slot: int = NOWHERE  # The way it left the station by
@@ -67,18 +67,18 @@ class Memory:
     line: Number = NOTHING  # With less hull it goes home; lower where it left the station unmended
 
 
-class Player:
+class ScriptedProspector:
     """One player of one env."""
 
-    habits: ClassVar[Habits]
+    habits: ClassVar[PlayerHabits]
 
     def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
         self.seen = seen
         self.row: list[float] = []
-        self.memory = Memory()
+        self.memory = PlayerMemory()
 
     def restart(self) -> None:
-        self.memory = Memory()
+        self.memory = PlayerMemory()
 
     def choose(self) -> Sequence[int]:
         self.row = self.seen["observations"][0].tolist()
@@ -228,18 +228,18 @@ class Player:
         return MINE
 
 
-class Greedy(Player):
+class Greedy(ScriptedProspector):
     """Mines hard and comes home late."""
 
-    habits = Habits(
+    habits = PlayerHabits(
         cargo=F(0.85), heat=F(0.8), hull=F(0.4), fuel=F(0), refuel=F(0.4), overhaul=F(0.15), alert=F(0.5)
     )
 
 
-class Cautious(Player):
+class Cautious(ScriptedProspector):
     """Looks first, mines gently, comes home early and gives up while it still can."""
 
-    habits = Habits(
+    habits = PlayerHabits(
         cargo=F(0.70),
         heat=F(0.75),
         hull=F(0.55),
@@ -251,10 +251,10 @@ class Cautious(Player):
     )
 
 
-class Timer(Player):
+class Timer(ScriptedProspector):
     """Sells a little while a price rises, and waits while it falls."""
 
-    habits = Habits(
+    habits = PlayerHabits(
         cargo=F(0.80),
         heat=F(0.8),
         hull=F(0.45),

@@ -65,7 +65,7 @@ class Asteroid:
 
 
 @dataclass(slots=True, kw_only=True)
-class Node:
+class SpaceNode:
     """A place."""
 
     kind: int
@@ -131,12 +131,12 @@ class Ship:
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class ProspectorState:
     """Everything that a step can change, and the graph."""
 
     ship: Ship
     market: Market
-    nodes: list[Node]
+    nodes: list[SpaceNode]
 
     def freeze(self) -> str:
         return json.dumps(asdict(self), default=float)
@@ -145,7 +145,7 @@ class State:
     def thaw(cls, frozen: str) -> Self:
         """Every number with a point in it is a float32."""
         row = json.loads(frozen, parse_float=F)
-        nodes = [Node.thaw(node) for node in row["nodes"]]
+        nodes = [SpaceNode.thaw(node) for node in row["nodes"]]
         return cls(ship=Ship(**row["ship"]), market=Market(**row["market"]), nodes=nodes)
 
 
@@ -156,7 +156,7 @@ WHOLES = (
 )
 
 
-def words(state: State) -> Iterator[int]:
+def words(state: ProspectorState) -> Iterator[int]:
     ship = state.ship
     yield from words_of(*(getattr(ship, name) for name in FLOATS), *ship.cargo)
     yield from (getattr(ship, name) for name in WHOLES)
@@ -168,7 +168,7 @@ def words(state: State) -> Iterator[int]:
         yield from node_words(node)
 
 
-def node_words(node: Node) -> Iterator[int]:
+def node_words(node: SpaceNode) -> Iterator[int]:
     """A node's state; its asteroids only where they can have changed."""
     yield node.kind << 16 | node.steps << 8 | len(node.asteroids)
     yield from words_of(node.hazard, node.pirate)
@@ -191,7 +191,7 @@ def words_of(*numbers: Number) -> Iterator[int]:
     return iter(struct.unpack(f"<{len(padded) // 2}Q", struct.pack(f"<{len(padded)}f", *padded)))
 
 
-def begin(stream: Stream, time_max: int) -> State:
+def begin(stream: Stream, time_max: int) -> ProspectorState:
     """Draw a world in a fixed order: the graph, the asteroids and the market."""
     nodes = draw_nodes(stream)
     # A tree, then as many ways more as there are nodes, where they fit.
@@ -205,22 +205,22 @@ def begin(stream: Stream, time_max: int) -> State:
     for node in nodes[1:]:
         node.asteroids = [draw_asteroid(stream) for _ in range(stream.between(5, 17))]
     nodes[0].visited = True
-    return State(ship=Ship(time=time_max), market=draw_market(stream), nodes=nodes)
+    return ProspectorState(ship=Ship(time=time_max), market=draw_market(stream), nodes=nodes)
 
 
-def draw_nodes(stream: Stream) -> list[Node]:
+def draw_nodes(stream: Stream) -> list[SpaceNode]:
     count = stream.between(8, 33)
-    nodes = [Node(kind=STATION, hazard=F(0), pirate=F(0))]
+    nodes = [SpaceNode(kind=STATION, hazard=F(0), pirate=F(0))]
     for _ in range(1, count):
         dangerous = stream.unit() < F(0.25)
         hazard, pirate = stream.uniform(0.05, 0.35), stream.uniform(0.05, 0.30)
         if dangerous:
             hazard, pirate = hazard + F(0.25), pirate + F(0.12)
-        nodes.append(Node(kind=HAZARD if dangerous else CLUSTER, hazard=hazard, pirate=pirate))
+        nodes.append(SpaceNode(kind=HAZARD if dangerous else CLUSTER, hazard=hazard, pirate=pirate))
     return nodes
 
 
-def connect(stream: Stream, nodes: list[Node], u: int, v: int) -> None:
+def connect(stream: Stream, nodes: list[SpaceNode], u: int, v: int) -> None:
     """Nothing is drawn where there is a way already or no slot is free."""
     one, other = nodes[u], nodes[v]
     exists = any(edge and edge.to == v for edge in one.edges)
@@ -233,7 +233,7 @@ def connect(stream: Stream, nodes: list[Node], u: int, v: int) -> None:
         node.edges[node.edges.index(None)] = Edge(to=to, time=time, fuel=fuel, threat=threat, estimate=F(0.5))
 
 
-def count_steps(nodes: list[Node]) -> None:
+def count_steps(nodes: list[SpaceNode]) -> None:
     """Breadth first from the station."""
     nodes[0].steps = 0
     reached = [nodes[0]]

@@ -34,7 +34,7 @@ from hotloop.worlds.prospector.numbers import (
     sqrt,
 )
 from hotloop.worlds.prospector.observe import METRICS, observation
-from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State, begin, words
+from hotloop.worlds.prospector.state import Asteroid, Market, ProspectorState, Ship, SpaceNode, begin, words
 
 SCAN_ACTIONS = (8, 9, 10)
 
@@ -50,7 +50,7 @@ class Prospector:
         self.counters: dict[str, int] = {}
         self.episode_seed = 0
         self.stream = Stream(0)
-        self.state = State(ship=Ship(), market=Market(), nodes=[])
+        self.state = ProspectorState(ship=Ship(), market=Market(), nodes=[])
         self.dt = 1
         self.invalid = self.cashed_out = False
         self.before: tuple[Number, ...] = ()
@@ -66,7 +66,7 @@ class Prospector:
         return self.state.ship
 
     @property
-    def node(self) -> Node:
+    def node(self) -> SpaceNode:
         return self.state.nodes[self.state.ship.node]
 
     @property
@@ -213,4 +213,4 @@ class Prospector:
     def load(self, saved: bytes) -> None:
         head, _, state = saved.decode().partition("\n")
         self.episode_seed, self.stream.state = map(int, head.split())
-        self.state = State.thaw(state)
+        self.state = ProspectorState.thaw(state)

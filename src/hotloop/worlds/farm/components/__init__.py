@@ -103,7 +103,7 @@ class RowParameters(Parameters):
     )
 
 
-class Written:
+class StillFarm:
     """A farm that stands still after a few steps; nobody is born or dies while its log is measured."""
 
     def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None:
@@ -166,7 +166,7 @@ LOG = alone(
     "log",
     summary="One step of everybody is written down again and again; only_states=true writes no other table.",
     phases=("wait",),
-    twin=lambda: Written,
+    twin=lambda: StillFarm,
     usual={"agents": 500, "perception": False, "log": HERE},
     parameters=RowParameters,
     more=lambda chosen: {"only_states": int(chosen.only_states)},

@@ -31,11 +31,11 @@ from hotloop.worlds.farm.log.rows import (
     COUNTS,
     SIMULATIONS,
     Columns,
+    LoggedRows,
+    LogTable,
     Snapshot,
     Stretch,
-    Table,
     Tabulator,
-    Written,
     create,
     version_of,
 )
@@ -150,7 +150,7 @@ class Database:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def write(self, written: Written, *, singly: bool) -> None:
+    def write(self, written: LoggedRows, *, singly: bool) -> None:
         """Add what steps came to, in one transaction or row by row; sqlite3.Error where that fails."""
         with self._transaction(singly=singly):
             for table, columns in written.inserted:
@@ -175,7 +175,7 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def _insert(self, table: Table, columns: Columns, sizes: Sequence[int]) -> int:
+    def _insert(self, table: LogTable, columns: Columns, sizes: Sequence[int]) -> int:
         """Add rows given as columns; returns how many."""
         width, count = len(columns), len(columns[0])
         if not count:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hotloop.core.errors import HotloopError, InputError, MissingError, unknown
 from hotloop.core.machine import install_line
-from hotloop.worlds.farm.log.rows import TABLES, Table, open_log
+from hotloop.worlds.farm.log.rows import TABLES, LogTable, open_log
 
 ROWS_AT_ONCE = 100_000  # Rows held in memory; each such group is a row group of the file
 
@@ -45,7 +45,7 @@ def export(log: Path, tables: Sequence[str] = (), folder: Path | None = None) ->
     return files
 
 
-def write(connection: Any, table: Table, file: Path, parquet: Any, arrow: Any) -> None:
+def write(connection: Any, table: LogTable, file: Path, parquet: Any, arrow: Any) -> None:
     """Copy a table group by group; a file that is not whole is removed."""
     kinds = {"INTEGER": arrow.int64(), "REAL": arrow.float64(), "TEXT": arrow.string()}
     schema = arrow.schema([(name, kinds[kind]) for name, kind in table.columns.items()])

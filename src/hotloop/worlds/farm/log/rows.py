@@ -19,7 +19,7 @@ APPLICATION = 0x484C464D  # SQLite keeps both in a database's header, as user_ve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class LogTable:
     """One table; rows are only ever added, but for a life's and a run's end."""
 
     name: str
@@ -38,8 +38,8 @@ WHEN = {"simulation": "INTEGER", "step": "INTEGER"}
 WHO = {**WHEN, "agent": "INTEGER"}
 COUNTS = ("population", "systems", "independents", "controls", "births", "starved", "killed")
 
-CONFIG = Table(name="config", columns={"key": "TEXT", "value": "TEXT"}, key="key")
-SIMULATIONS = Table(
+CONFIG = LogTable(name="config", columns={"key": "TEXT", "value": "TEXT"}, key="key")
+SIMULATIONS = LogTable(
     name="simulations",
     columns={
         "simulation": "INTEGER",
@@ -51,7 +51,7 @@ SIMULATIONS = Table(
     },
     key="simulation",
 )
-AGENTS = Table(
+AGENTS = LogTable(
     name="agents",
     columns={
         "simulation": "INTEGER",
@@ -69,7 +69,7 @@ AGENTS = Table(
     nothing=("parent",),
     key="simulation, agent",
 )
-ACTIONS = Table(
+ACTIONS = LogTable(
     name="agent_actions",
     columns={
         **WHO,
@@ -81,19 +81,19 @@ ACTIONS = Table(
     },
     nothing=("target",),
 )
-INCIDENTS = Table(
+INCIDENTS = LogTable(
     name="health_incidents",
     columns={**WHO, "cause": "TEXT", "by": "INTEGER", "change": "REAL", "health": "REAL"},
 )
-BIRTHS = Table(
+BIRTHS = LogTable(
     name="reproduction_events",
     columns={**WHO, "result": "INTEGER", "child": "INTEGER"},
     nothing=("child",),
 )
-NODES = Table(
+NODES = LogTable(
     name="resource_states", columns={**WHEN, "node": "INTEGER", "x": "REAL", "y": "REAL", "amount": "REAL"}
 )
-STATES = Table(
+STATES = LogTable(
     name="agent_states",
     columns={
         **WHO,
@@ -107,7 +107,7 @@ STATES = Table(
         "hunger": "INTEGER",
     },
 )
-STEPS = Table(
+STEPS = LogTable(
     name="simulation_steps",
     columns={**WHEN, **dict.fromkeys(COUNTS, "INTEGER"), "stock": "REAL", "reward": "REAL"},
 )
@@ -192,10 +192,10 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class LoggedRows:
     """What a stretch comes to in the database."""
 
-    inserted: list[tuple[Table, Columns]] = field(default_factory=list)
+    inserted: list[tuple[LogTable, Columns]] = field(default_factory=list)
     deaths: list[tuple[int, str, int, int]] = field(default_factory=list)  # Step, cause, simulation and agent
     ended: tuple[tuple[int, str, int], ...] = ()
     env_steps: int = 0
@@ -251,23 +251,23 @@ class Tabulator:
         self._types, self._node_cap = types, np.float32(node_cap)
         self._held: NDArray[np.float32] | None = None
 
-    def tabulate(self, stretch: Stretch) -> Written:
+    def tabulate(self, stretch: Stretch) -> LoggedRows:
         """All rows of a stretch, in the order in which they are written."""
-        begun: list[tuple[Table, Columns]] = []
+        begun: list[tuple[LogTable, Columns]] = []
         if stretch.begun:
             blank = [None] * len(stretch.begun)
             begun.append((SIMULATIONS, [*map(list, zip(*stretch.begun, strict=True)), blank, blank]))
         if not stretch.steps:
-            return Written(inserted=begun, ended=stretch.ended)
+            return LoggedRows(inserted=begun, ended=stretch.ended)
         steps = Stacked(stretch.steps)
-        return Written(
+        return LoggedRows(
             inserted=[*begun, *self.tables(steps)],
             deaths=deaths(steps),
             ended=stretch.ended,
             env_steps=steps.step.size,
         )
 
-    def tables(self, steps: Stacked) -> Iterator[tuple[Table, Columns]]:
+    def tables(self, steps: Stacked) -> Iterator[tuple[LogTable, Columns]]:
         yield AGENTS, self.settlers(steps)
         yield AGENTS, self.born(steps)
         acted = (steps.number(Number.TURN_AGENT) >= 0) & (steps.number(Number.TURN_RESULT) != NOT_ITS_TURN)
@@ -300,7 +300,7 @@ class Tabulator:
     def names(self, breeds: NDArray[np.int32]) -> list[str]:
         return [self._types[breed] for breed in breeds.tolist()]
 
-    def grown(self, steps: Stacked) -> Iterator[tuple[Table, Columns]]:
+    def grown(self, steps: Stacked) -> Iterator[tuple[LogTable, Columns]]:
         """Every node at step 0 of an episode, then those that hold more or less than before."""
         amounts = steps.nodes[..., 2]
         first = (steps.step == 1)[..., None]
