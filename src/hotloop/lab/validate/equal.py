@@ -360,10 +360,7 @@ class GivenSettings:
         both = sorted(one & other & {*ours} & {*theirs})
         given = {name: [spelled_out(side, name) for side in (ours, theirs)] for name in both}
         self._given = {name: values for name, values in given.items() if values[0] != values[1]}
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._given)
+        self.names = frozenset(self._given)
 
     def compare(self, step: int, ours: Shown, theirs: Shown) -> Difference | None:
         """Return the first setting that is no longer what its side was given: that one is a state."""

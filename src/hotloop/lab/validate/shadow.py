@@ -210,23 +210,17 @@ class Shadowing:
         self._one = None
         self.answered = theirs = self._snapshot(self.candidate)
         self.comparisons += self.envs * self.reference.spec.agents
-        found = (
-            self.offers.compare(self.steps, ours, theirs)
-            or first_of(self.steps, ours, theirs, self.closeness)
-            or self._find_changed_setting()
+        found = self.offers.compare(self.steps, ours, theirs) or first_of(
+            self.steps, ours, theirs, self.closeness
         )
+        if not found and self.given and self.given.names:  # a setting that a step changes is a state
+            found = self.given.compare(self.steps, shown(self.reference), shown(self.candidate))
         if found:
             agent = agent_of(found, ours, self.reference.spec)
             before = value_before(self.moment, found)
             self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
         else:
             self.moment = ours
-
-    def _find_changed_setting(self) -> Difference | None:
-        """Return where a step changed a setting that the sides were given unlike."""
-        if not self.given or not self.given.names:
-            return None
-        return self.given.compare(self.steps, shown(self.reference), shown(self.candidate))
 
     def _snapshot(self, side: Subject) -> Shown:
         """What a side shows of all that is compared; what is ignored may come and go."""
