@@ -30,7 +30,7 @@ from hotloop.core.record import Record
 from hotloop.core.time_tree import Slice, Trace
 from hotloop.judge.judge import RULES, judge
 from hotloop.mcp import answers
-from hotloop.mcp.server import Server, tools
+from hotloop.mcp.server import ToolServer, tools
 from hotloop.report import html, markdown, terminal
 from hotloop.report.files import draw_speedscope, draw_trace
 from hotloop.report.formats import EXPORTS
@@ -342,7 +342,7 @@ def mcp_answers() -> str:
         name: shape_of(answer(read_record(texts[result]), f"{result}.json").model_dump(mode="json"))
         for name, (result, answer) in ANSWERS.items()
     }
-    server = Server(FROZEN)
+    server = ToolServer(FROZEN)
     for name in ("profile", "train", "run"):
         diagnosed = anyio.run(server.diagnose, f"results/{name}.json")
         found[f"diagnose {name}"] = shape_of(diagnosed.model_dump(mode="json"))

@@ -277,7 +277,7 @@ def check_told(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp")
     from hotloop.core.errors import InputError
     from hotloop.mcp import server as running
-    from hotloop.mcp.server import Server
+    from hotloop.mcp.server import ToolServer
 
     monkeypatch.setattr(running, "STEP_S", 3.0)
     here = Path.cwd()
@@ -288,7 +288,7 @@ def check_told(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copy(HOSTILE, here)  # a server opens nothing outside its folder
     words = [word.replace(f"{Path(HOSTILE).parent}/", "") for word in BENCH] + [f"how={how}", "at=350"]
     with pytest.raises(InputError) as refusal:
-        asyncio.run(Server(here)._run(Caller(), words))  # type: ignore[arg-type]
+        asyncio.run(ToolServer(here)._run(Caller(), words))  # type: ignore[arg-type]
     said = str(refusal.value)
     assert "\n" not in said
     assert "in step 350" in said

@@ -23,7 +23,7 @@ from hotloop.core.files import Confinement, confined
 from hotloop.envs import callables
 from hotloop.envs.foreign import phases
 from hotloop.mcp import server as serving
-from hotloop.mcp.server import Server
+from hotloop.mcp.server import ToolServer
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -177,7 +177,7 @@ def filled(given: Any, out: Path) -> Any:
 
 def call(root: Path, tool: str, given: dict[str, Any]) -> Any:
     async def session() -> Any:
-        async with Client(Server(root).mcp) as client:
+        async with Client(ToolServer(root).mcp) as client:
             return await client.call_tool(tool, given)
 
     return asyncio.run(session())

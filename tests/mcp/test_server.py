@@ -20,7 +20,7 @@ from hotloop.core.files import save
 from hotloop.core.record.comparison import Contrast, Group, Statistical
 from hotloop.mcp import guide
 from hotloop.mcp import server as serving
-from hotloop.mcp.server import CommandResult, Server
+from hotloop.mcp.server import CommandResult, ToolServer
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -82,7 +82,7 @@ def talk(folder: Path, saying: Talk) -> Any:
     """What a session with a server of this process comes to."""
 
     async def session() -> Any:
-        async with Client(Server(folder).mcp) as client:
+        async with Client(ToolServer(folder).mcp) as client:
             return await saying(client)
 
     return asyncio.run(session())

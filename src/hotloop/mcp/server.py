@@ -252,7 +252,7 @@ class StrictServer(MCPServer[Any]):
             raise
 
 
-class Server:
+class ToolServer:
     """The tools, and the folder they work in."""
 
     def __init__(self, root: Path) -> None:
@@ -467,10 +467,10 @@ def with_refusals(tool: Tool) -> Tool:
 
 def serve(root: Path) -> None:
     """Serve one client on stdin and stdout, until it goes or a signal ends the server."""
-    anyio.run(Server(root).serve)
+    anyio.run(ToolServer(root).serve)
 
 
 def tools(root: Path) -> list[dict[str, Any]]:
     """What a client is told of the tools."""
-    known = anyio.run(Server(root).mcp.list_tools)
+    known = anyio.run(ToolServer(root).mcp.list_tools)
     return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known]

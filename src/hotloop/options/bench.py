@@ -9,8 +9,8 @@ from hotloop.options.option import (
     METRIC_RULE,
     CellsOptions,
     Garbage,
+    OptionRule,
     OutputOptions,
-    Rule,
     TargetOptions,
     baselines_option,
     build_option,
@@ -78,44 +78,44 @@ class BenchOptions(TargetOptions, CellsOptions):
     )
     isolated = True
     rules = (
-        Rule(
+        OptionRule(
             given=("report",),
             excludes=("target",),
             says="--report {report} measures nothing: leave out {target}, or leave out --report",
         ),
         exclude("quick", "thorough"),
-        Rule(
+        OptionRule(
             given=("resume", "on"),
             needs=("suite",),
             says="--resume goes on with a suite, --on runs one: give --suite NAME too",
         ),
-        Rule(
+        OptionRule(
             given=("suite",),
             excludes=("target",),
             says="--suite {suite} has targets of its own: leave out {target}, or leave out --suite",
         ),
-        Rule(
+        OptionRule(
             given=ONE_TARGET,
             excludes=("suite",),
             says="{flag} is for one target, and --suite {suite} says what to do with its own: leave it out, "
             'or write items with do = "profile", "instructions" or "compare" into hotloop.toml',
         ),
-        Rule(
+        OptionRule(
             given=(),
             needs=("target", "suite", "report"),
             says="bench needs a TARGET, --suite NAME or --report DIR: hotloop bench --help says how",
         ),
-        Rule(
+        OptionRule(
             given=("every", "build"),
             needs=("since",),
             says="--every and --build are for past commits: give --since REF too",
         ),
-        Rule(
+        OptionRule(
             given=PRESENT_CODE,
             excludes=("since",),
             says="{flag} is for the present code, and --since measures past commits: leave it out",
         ),
-        Rule(
+        OptionRule(
             given=("enforce_target",),
             needs=("target_steps_per_sec",),
             says="--enforce-target has nothing to enforce: give --target-steps-per-sec N",
@@ -209,7 +209,7 @@ class BenchProgramOptions(OutputOptions):
     )
     rules = (
         METRIC_RULE,
-        Rule(
+        OptionRule(
             given=("metric", "baseline", "save_baseline"),
             excludes=("mode",),
             says="{flag} is for whole runs, and --mode measures the updates of a training",

@@ -7,8 +7,8 @@ from hotloop.options.option import (
     METRIC_RULE,
     Garbage,
     MetricOptions,
+    OptionRule,
     OutputOptions,
-    Rule,
     argument,
     build_option,
     exclude,
@@ -54,33 +54,33 @@ class CompareOptions(OutputOptions):
     )
     isolated = True
     rules = (
-        Rule(
+        OptionRule(
             given=("a_python", "b_python"),
             excludes=("a_ref", "b_ref", "build", "b"),
             says="environments are compared by one target: leave out B, --a-ref, --b-ref and --build",
         ),
-        Rule(
+        OptionRule(
             given=("a_ref", "b_ref"),
             excludes=("b",),
             says="commits are compared by one target: leave out B, or --a-ref and --b-ref",
         ),
-        Rule(
+        OptionRule(
             given=("b_ref",),
             needs=("a_ref",),
             says="--b-ref names what --a-ref is compared with: give --a-ref too",
         ),
-        Rule(given=("build",), needs=("a_ref",), says="--build builds commits: give --a-ref too"),
-        Rule(
+        OptionRule(given=("build",), needs=("a_ref",), says="--build builds commits: give --a-ref too"),
+        OptionRule(
             given=(),
             needs=("b", "a_ref", "a_python", "b_python"),
             says="compare needs two sides, A and B, or one target with --a-ref",
         ),
-        Rule(
+        OptionRule(
             given=("more",),
             excludes=("instructions",),
             says="--instructions counts two sides: give A and B",
         ),
-        Rule(
+        OptionRule(
             given=("more",),
             excludes=("return_after",),
             says="trainings are compared two at a time: give A and B",

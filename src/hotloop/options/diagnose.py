@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hotloop.options.option import JsonOptions, Rule, argument, functions_option, option, trust_option
+from hotloop.options.option import JsonOptions, OptionRule, argument, functions_option, option, trust_option
 
 TURNS = 24  # Of a program, each part
 
@@ -41,7 +41,7 @@ class DiagnoseOptions(JsonOptions):
     )
     isolated = True
     rules = (
-        Rule(
+        OptionRule(
             given=("time", "trust", "turns"),
             needs=("causal",),
             says="--time, --turns and --trust go with --causal: leave them out",

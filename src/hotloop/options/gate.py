@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import JsonOptions, Rule, TargetOptions, argument, option
+from hotloop.options.option import JsonOptions, OptionRule, TargetOptions, argument, option
 
 MOST_S = 3_600
 
@@ -28,12 +28,12 @@ class GateOptions(TargetOptions, JsonOptions):
     )
     guarded = True
     rules = (
-        Rule(
+        OptionRule(
             given=("init",),
             needs=("target", "self_test"),
             says="--init needs a target to measure: hotloop gate --init my_env.py:make",
         ),
-        Rule(
+        OptionRule(
             given=("target",),
             needs=("init", "self_test"),
             says="{target} is given and not used: budgets name their targets; --init takes one",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hotloop.options.option import JsonOptions, Options, Rule, argument, option
+from hotloop.options.option import JsonOptions, OptionRule, Options, argument, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class McpOptions(Options):
     json: bool = option(False, "Print the tools and their schemas instead of serving.")
 
 
-class Kind(StrEnum):
+class TemplateKind(StrEnum):
     """What there are templates for."""
 
     WORLD = "world"
@@ -56,7 +56,7 @@ class NewOptions(JsonOptions):
 
     examples = ("hotloop new world orchard", "./hotloop bench orchard")
 
-    kind: Kind = argument("What to make.", "world")
+    kind: TemplateKind = argument("What to make.", "world")
     name: str = argument("Lower-case letters, digits and _.", "NAME")
 
 
@@ -75,7 +75,7 @@ class TopOptions(JsonOptions):
         "hotloop top --pid 12345 --json",
     )
     rules = (
-        Rule(
+        OptionRule(
             given=(),
             needs=("process", "pid"),
             says="top needs the number of a process: hotloop top PID",

@@ -17,7 +17,7 @@ from hotloop.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class OptionInfo:
     """What is known of one option beside its name, type and default."""
 
     help: str
@@ -58,17 +58,17 @@ class Option:
 
 def option(default: Any, help: str, metavar: str | None = None, **known: Any) -> Any:
     """Declare an option; its flag is the name of its field, if `flags` has no other."""
-    return field(default=default, metadata={"option": Option(help=help, metavar=metavar, **known)})
+    return field(default=default, metadata={"option": OptionInfo(help=help, metavar=metavar, **known)})
 
 
 def argument(help: str, metavar: str, default: Any = MISSING, **known: Any) -> Any:
     """Declare a word of the command line that has no flag; without a default it is needed."""
-    about = Option(help=help, metavar=metavar, is_argument=True, **known)
+    about = OptionInfo(help=help, metavar=metavar, is_argument=True, **known)
     return field(default=default, metadata={"option": about})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class OptionRule:
     """What options have to do with each other."""
 
     # Names of options; the rule is about the first of them that is given, and always if there are none.
@@ -78,10 +78,10 @@ class Rule:
     excludes: tuple[str, ...] = ()  # None of these may be given, too
 
 
-def exclude(one: str, other: str) -> Rule:
+def exclude(one: str, other: str) -> OptionRule:
     """Return the rule that two options exclude each other."""
     says = f"{flag_of(one)} and {flag_of(other)} exclude each other: give one of them"
-    return Rule(given=(one,), excludes=(other,), says=says)
+    return OptionRule(given=(one,), excludes=(other,), says=says)
 
 
 def flag_of(name: str) -> str:
@@ -94,7 +94,7 @@ class Options:
     """What the options of all commands have in common; the docstring of each is the help of its command."""
 
     examples: ClassVar[tuple[str, ...]] = ()
-    rules: ClassVar[tuple[Rule, ...]] = ()
+    rules: ClassVar[tuple[OptionRule, ...]] = ()
     # Whether user code runs in a process of its own, with the options of `ProcessOptions`.
     isolated: ClassVar[bool] = False
     guarded: ClassVar[bool] = False  # Whether the command starts processes that have to end with it
@@ -144,7 +144,7 @@ def from_plain(value: Any, hint: Any) -> Any:
     return [*map(Path, value)] if isinstance(value, list) and list[Path] in kinds else value
 
 
-def describe(cls: type[Options]) -> dict[str, Option]:
+def describe(cls: type[Options]) -> dict[str, OptionInfo]:
     """Return what is declared of each option, with its flags and the choices of its type.
 
     Words come first, then the flags of the command itself, then those that it shares with others.
@@ -152,7 +152,7 @@ def describe(cls: type[Options]) -> dict[str, Option]:
     hints, known = get_type_hints(cls), {each.name: each for each in fields(cls)}
     declared = (name for kind in cls.__mro__ for name in inspect.get_annotations(kind) if name in known)
     words = [name for name, each in known.items() if each.metadata["option"].is_argument]
-    found: dict[str, Option] = {}
+    found: dict[str, OptionInfo] = {}
     for name in dict.fromkeys((*words, *declared)):
         about = known[name].metadata["option"]
         if not (about.is_argument or about.flags):
@@ -163,9 +163,11 @@ def describe(cls: type[Options]) -> dict[str, Option]:
     return found
 
 
-def needs(one: str, other: str) -> Rule:
+def needs(one: str, other: str) -> OptionRule:
     """Return the rule that an option says something of another."""
-    return Rule(given=(one,), needs=(other,), says=f"{flag_of(one)} goes with {flag_of(other)}: leave it out")
+    return OptionRule(
+        given=(one,), needs=(other,), says=f"{flag_of(one)} goes with {flag_of(other)}: leave it out"
+    )
 
 
 def spell(options: Options) -> list[str]:
@@ -287,7 +289,7 @@ metric_option = partial(
 
 less_is_better_option = partial(option, False, "The metric is a time rather than a speed.")
 
-METRIC_RULE = Rule(
+METRIC_RULE = OptionRule(
     given=("less_is_better",),
     needs=("metric",),
     says="--less-is-better says it of a metric: give --metric NAME=REGEX",

@@ -8,7 +8,7 @@ from hotloop.core.registry import probe_names
 from hotloop.options.option import (
     Garbage,
     JsonOptions,
-    Rule,
+    OptionRule,
     TargetOptions,
     functions_option,
     garbage_option,
@@ -58,7 +58,7 @@ class ProfileOptions(TargetOptions, JsonOptions):
     )
     isolated = True
     rules = (
-        Rule(
+        OptionRule(
             given=("steps", "probe", "time", "record", "pid", "commit", "trace"),
             excludes=("replay_slow",),
             says="{flag} does not go with --replay-slow, which runs a step as its record says: leave it out",

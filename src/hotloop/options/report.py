@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.options.option import JsonOptions, Rule, argument, option
+from hotloop.options.option import JsonOptions, OptionRule, argument, option
 
 EXPORTS = ("csv", "openmetrics", "github", "pyperf")
 
@@ -31,8 +31,8 @@ class ReportOptions(JsonOptions):
         "hotloop report --accept 20260701-120000-1a2b3c4d-grid-toy --why 'two more channels'",
     )
     rules = (
-        Rule(given=("accept",), needs=("why",), says=BOTH),
-        Rule(given=("why",), needs=("accept",), says=BOTH),
+        OptionRule(given=("accept",), needs=("why",), says=BOTH),
+        OptionRule(given=("why",), needs=("accept",), says=BOTH),
     )
 
     folder: Path | None = argument(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hotloop.options.option import (
     CellsOptions,
-    Rule,
+    OptionRule,
     TargetOptions,
     argument,
     option,
@@ -46,23 +46,25 @@ class SimOptions(TargetOptions, CellsOptions):
     )
     isolated = True
     rules = (
-        Rule(given=("frames",), needs=("replay",), says="--frames draws a tape: give --replay TAPE, too"),
-        Rule(
+        OptionRule(
+            given=("frames",), needs=("replay",), says="--frames draws a tape: give --replay TAPE, too"
+        ),
+        OptionRule(
             given=("replay",),
             excludes=("target",),
             says="--replay {replay} says itself what is played: leave out {target}",
         ),
-        Rule(
+        OptionRule(
             given=("trust",),
             needs=("replay",),
             says="--trust is for what --replay plays: leave it out",
         ),
-        Rule(
+        OptionRule(
             given=(),
             needs=("target", "replay"),
             says="sim needs a TARGET, or --replay TAPE: hotloop sim --help says how",
         ),
-        Rule(
+        OptionRule(
             given=("on", "resume", "round_robin"),
             excludes=("show", "record", "gif", "png", "plot", "perf_profile"),
             says="--on and --round-robin play unseen: leave out what draws, records or profiles",

@@ -7,8 +7,8 @@ from hotloop.core.errors import InputError
 from hotloop.options.compare import BUDGET_S, MOST_S
 from hotloop.options.option import (
     CellsOptions,
+    OptionRule,
     Options,
-    Rule,
     TargetOptions,
     argument,
     ignore_option,
@@ -50,24 +50,24 @@ class ValidateOptions(TargetOptions, CellsOptions):
     )
     isolated = True
     rules = (
-        Rule(
+        OptionRule(
             given=("replay",),
             excludes=("target",),
             says="--replay {replay} says itself what is played: leave out {target}",
         ),
         needs("trust", "replay"),
-        Rule(
+        OptionRule(
             given=(),
             needs=("target", "replay"),
             says="validate needs a TARGET, or --replay BUNDLE: hotloop validate --help says how",
         ),
         needs("transfer", "statistical"),
-        Rule(
+        OptionRule(
             given=("statistical",),
             excludes=("mode", "ignore"),
             says="--mode and --ignore are about single numbers: leave them out of --statistical",
         ),
-        Rule(
+        OptionRule(
             given=("statistical",),
             excludes=("seeds", "on", "resume"),
             says="--statistical plays seeds of its own, here: leave out --seeds, --on and --resume",
