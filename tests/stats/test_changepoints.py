@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hotloop.stats.changepoints import FEWEST, LATEST, changes
+from hotloop.stats.trend import FEWEST, LATEST, changes
 
 SEEDS = range(40)
 

@@ -11,8 +11,8 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.record import IN_TURNS, Record, SpeedTarget, read
 from hotloop.core.record.metadata import own_commit
 from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
-from hotloop.stats.changepoints import FEWEST, Change, changes
 from hotloop.stats.summary import with_metrics
+from hotloop.stats.trend import FEWEST, Change, changes
 
 FOLDER = Path("baselines")
 

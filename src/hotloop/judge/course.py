@@ -11,9 +11,8 @@ from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.record.profile import WALL, Looks, Phase
 from hotloop.core.time_tree import TimeTree
-from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance
 from hotloop.stats.summary import with_metrics
-from hotloop.stats.trend import SUSPECT, Slope, drift, slope
+from hotloop.stats.trend import FEWEST, SIDE, SUSPECT, Slope, drift, slope, splits_by_distance
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,9 +26,9 @@ from hotloop.report.section import (
     text_columns,
 )
 from hotloop.report.units import count, percent, speed, speed_interval
-from hotloop.stats.changepoints import Change
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
+from hotloop.stats.trend import Change
 
 Told = Callable[[Record], Sections]
 
