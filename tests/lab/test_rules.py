@@ -17,6 +17,7 @@ from support.sides import DIFFERS, FakeContender, steady
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, Ratio, Validation
+from hotloop.core.spans.device import DeviceStream
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
@@ -40,7 +41,7 @@ from hotloop.stats.histogram import Histogram
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import label, summarise
 from hotloop.train import timing
-from hotloop.train.timing import Stream, choose_how, mark, span
+from hotloop.train.timing import choose_how, mark, span
 
 SHORT = Rounds(count=7, iterations=64, warmup=64)
 TOY = Target("grid/toy", {"num_envs": "8", "agents": "3"})
@@ -157,7 +158,7 @@ class Moment:
 def test_rule_5_time_on_a_gpu_is_measured_on_the_gpu():
     """Work is charged to who queued it, not to who waited for it; nothing else is done by itself on a GPU."""
     queue = Queue()
-    stream = Stream(queue.event, queue.wait)
+    stream = DeviceStream(queue.event, queue.wait)
     timing.watch(stream)
     try:
         with span("learn"):
