@@ -202,18 +202,14 @@ def watch_torch(play: Callable[[], None], tracer: Tracer) -> None:
 
 def merge_torch(trace: Mapping[str, Any], zero_ns: int, tracer: Tracer) -> None:
     """Put torch's events onto tracks of their own; `zero_ns` is when our clock was zero."""
-    threads = {(event["pid"], event["tid"]) for event in drawn(trace)}
+    events = [event for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in DRAWN]
+    threads = {(event["pid"], event["tid"]) for event in events}
     tracks = {place: FIRST_TRACK + number for number, place in enumerate(sorted(threads, key=str))}
     base_ns = int(trace.get("baseTimeNanoseconds", 0)) - zero_ns
-    slices = [slice_of(event, base_ns, tracks[event["pid"], event["tid"]]) for event in drawn(trace)]
+    slices = []
+    for event in events:
+        begin_ns, track = base_ns + round(event["ts"] * 1e3), tracks[event["pid"], event["tid"]]
+        end_ns = begin_ns + round(event["dur"] * 1e3)
+        slices.append(Slice(event["name"], begin_ns, end_ns, track, CATEGORY, {}))
     said = f"{len(slices)} events of torch.profiler, in steps that it slowed down; aligned to about 2 µs"
     tracer.merge(slices, {track: f"torch {tid}" for (_, tid), track in tracks.items()}, torch=said)
-
-
-def drawn(trace: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (event for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in DRAWN)
-
-
-def slice_of(event: Mapping[str, Any], base_ns: int, track: int) -> Slice:
-    begin_ns = base_ns + round(event["ts"] * 1e3)
-    return Slice(event["name"], begin_ns, begin_ns + round(event["dur"] * 1e3), track, CATEGORY, {})
