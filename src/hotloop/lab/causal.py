@@ -3,7 +3,7 @@
 A loop says when an update ends. Its first updates show its parts; then blocks of updates follow one another
 in shuffled pairs, one with a delay in a part and one without. How long a delay really was is measured, so
 that it need not be exact; of a block the median update counts, since a busy machine spoils single ones. What
-the loop waited for a core is left out of both: who sleeps is given one sooner after it, so that on a busy
+the loop waited for a core is left out of both: a thread that slept is given one sooner, so that on a busy
 machine a delay would seem to cost less than it takes.
 """
 
@@ -125,7 +125,7 @@ class Experiment:
     _thread: int | None = None
 
     def begin(self) -> None:
-        """Begin to look; whoever calls this counts the updates."""
+        """Begin to look; the caller's thread counts the updates."""
         self._thread, self._own = get_ident(), SelfTimes(self.read())
         self._ends = [(self.clock(), self.queued(), 0)]
         spans.delay_by(self.delays)

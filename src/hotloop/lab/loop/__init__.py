@@ -1,1 +1,1 @@
-"""A loop of somebody's own: its windows, its account of time, its record."""
+"""A user's loop: its windows, its account of time, its record."""

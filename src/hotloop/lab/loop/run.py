@@ -1,4 +1,4 @@
-"""A run around somebody's own loop: windows of updates, an account of their time, and a record at the end."""
+"""A run around a user's loop: windows of updates, an account of their time, and a record at the end."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping

@@ -56,7 +56,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemptions:
-    """Stretches in which the loop's thread was put off its core for somebody else."""
+    """Stretches in which another thread or process took the core of the loop's thread."""
 
     end: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     times: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))

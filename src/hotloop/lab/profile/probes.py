@@ -81,13 +81,6 @@ def choose(words: Sequence[str]) -> tuple[Probe, ...]:
     return tuple(probe for name, probe in known.items() if name in wanted)
 
 
-def with_samples(probes: tuple[Probe, ...]) -> tuple[Probe, ...]:
-    """The same, and one that looks below the steps, which it is the first to do."""
-    if any(probe.name in BELOW for probe in probes):
-        return probes
-    return (registry.probes()[SAMPLES], *probes)
-
-
 def check(probes: Sequence[Probe], targets: Sequence[Target], time: Sequence[str]) -> None:
     """Refuse functions without lines before anything is measured; the targets were opened once by then."""
     if has_line(probes):

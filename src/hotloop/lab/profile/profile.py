@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hotloop.core import spans
+from hotloop.core import registry, spans
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
@@ -145,8 +145,8 @@ class ProfilePlan:
 
 def profile(plan: ProfilePlan, progress: Progress = silent) -> Record:
     """Measure where the time goes, then let the probes look; Ctrl-C leaves a record of what there is."""
-    if plan.is_opaque:
-        plan = replace(plan, probes=probing.with_samples(plan.probes))
+    if plan.is_opaque and not any(probe.name in probing.BELOW for probe in plan.probes):
+        plan = replace(plan, probes=(registry.probes()[probing.SAMPLES], *plan.probes))
     probing.check(plan.probes, [plan.target], plan.time)
     record = measure(plan, progress)
     if plan.baselines is not None:
@@ -533,7 +533,7 @@ def record_of(
 
 
 def host_timer(spec: Spec) -> list[Notice]:
-    """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
+    """Say that the host's clock timed a policy or user env whose GPU works behind its caller."""
     if spec.described.device == "cuda" or not cuda_runs():
         return []
     return [

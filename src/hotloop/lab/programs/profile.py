@@ -42,7 +42,7 @@ IMPORTING = ("importing modules", "", 0)
 
 IMPORTLIB = "<frozen importlib"
 
-# Functions whose lines are shown, and sites that memory grows at, where nobody names any
+# Functions whose lines are shown, and sites that memory grows at, by default
 MOST_FUNCTIONS, MOST_SITES = 5, 3
 
 NO_PYTHON = Obstacle(
