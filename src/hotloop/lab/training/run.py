@@ -187,10 +187,6 @@ class TrainingState:
         return [window for window in self.windows if not window.is_profiled] or self.windows
 
     @property
-    def was_profiled(self) -> bool:
-        return any(window.is_profiled for window in self.windows)
-
-    @property
     def times(self) -> TimeTree | None:
         """Of all windows without a profiler together; None where nothing was timed."""
         return add(window.times for window in self.clean if window.times)
@@ -363,7 +359,7 @@ class Session:
         if self.trace:
             with span("profiler"):
                 self.trace.step()
-        if due(asked.eval.every, trainer.updates):
+        if asked.eval.every and trainer.updates % asked.eval.every == 0:
             with span("eval"):
                 from hotloop.train.evaluation import evaluate
 
@@ -373,7 +369,8 @@ class Session:
             self.watch.update(trainer.steps, asked.train.total_timesteps)
         if trainer.finished or stop.asked:
             return  # the end logs and saves
-        saves = due(asked.train.checkpoint_every, trainer.updates)
+        every = asked.train.checkpoint_every
+        saves = every > 0 and trainer.updates % every == 0
         ends = saves or len(self.updates) >= asked.train.log_every
         if not ends and asked.train.supervised_steps:  # the next phase, such as PPO after imitation
             from hotloop.train.imitation import phase_at
@@ -479,10 +476,6 @@ class Session:
             self.found.bundle = keep_difference(self.shadowed, self.asked.run.place)
 
 
-def due(every: int, count: int) -> bool:
-    return every > 0 and count % every == 0
-
-
 def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:
     """Write what it takes to see the first difference again; None where there is none."""
     if shadowed.shadowing.difference is None:
@@ -567,7 +560,7 @@ def used(found: TrainingState) -> Resources:
         rss_over_time=tuple(zip(ends, (window.rss_bytes for window in found.windows), strict=True)),
         cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
         ready_share=ready_share(found.begin_ready_ns, found.ready.read(), wall_ns),
-        pauses=None if found.was_profiled else found.pauses.pauses,
+        pauses=None if any(window.is_profiled for window in found.windows) else found.pauses.pauses,
         gpu=gpu_facts(found.samples) if found.samples else None,
     )
 
@@ -577,9 +570,8 @@ def notices(settings: RunSettings, found: TrainingState) -> list[Notice]:
     times = found.times
     host = times is not None and times.how == "async"
     said = [notice(Code.HOST_TIMER, whose="the GPU's", remedy="use train.timing=events")] if host else []
-    if found.was_profiled:
-        on, windows = sum(window.is_profiled for window in found.windows), len(found.windows)
-        said.append(profiled_notice(on, windows))
+    if on := sum(window.is_profiled for window in found.windows):
+        said.append(profiled_notice(on, len(found.windows)))
     return [*settings.notices, *said]
 
 
