@@ -281,5 +281,6 @@ def test_nothing_but_the_judgement_writes_a_verdict_or_an_exit_code() -> None:
     for path in SOURCE.rglob("*.py"):
         if path.name != "judge.py":
             calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-            written = {word.arg for call in calls for word in call.keywords}
-            assert not written & {"verdict", "exit_code"}, path
+            words = [word for call in calls for word in call.keywords if word.arg in {"verdict", "exit_code"}]
+            written = [word for word in words if ast.unparse(word.value) != f"record.{word.arg}"]  # handed on
+            assert not written, path
