@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 
 import benchmark
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainContender, TrainSide, untimed

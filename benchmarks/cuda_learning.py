@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from statistics import fmean, stdev
 from time import perf_counter
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import cuda
 from hotloop.lab.training.settings import read
 from hotloop.train.evaluation import evaluate

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import tree_text
 from hotloop.envs import cuda
 from hotloop.lab.training.settings import read

@@ -16,7 +16,7 @@ from typing import Any
 import benchmark
 import hotloop
 from components import resident
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.measure.resources import release_memory
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainSide, untimed

@@ -35,8 +35,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 import benchmark
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import SetupError
-from hotloop.core.settings import apply
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, apply
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.stats.ratio import ratio
 from hotloop.train.settings import TrainSettings

@@ -29,7 +29,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.process.supervisor import STEP_S, StandstillLimits, Supervisor
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B, Ratio
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.projects import Process
 from hotloop.lab.compare.compare import CompareSettings, CompareState, run_instances
 from hotloop.lab.compare.contenders import RemoteSide, TargetContender

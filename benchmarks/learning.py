@@ -26,7 +26,7 @@ import benchmark
 import hotloop
 from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.tapes import Episode, Episodes
-from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import mean_interval
 from hotloop.train.algorithm import Update
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings, usual_for

@@ -28,7 +28,7 @@ import psutil
 
 import actors
 import benchmark
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read

@@ -16,7 +16,7 @@ import numpy as np
 
 import benchmark
 from hotloop.core.errors import HotloopError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RandomPlay
 from hotloop.lab.measure.sides import no_collection, play

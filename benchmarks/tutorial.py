@@ -15,7 +15,7 @@ from typing import Any
 import benchmark
 import hotloop
 from hotloop.core.errors import ExitCode
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RANDOM

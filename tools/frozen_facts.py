@@ -24,8 +24,7 @@ from frozen_runs import FROZEN, PROGRAMS, make_results, run
 from hotloop import __all__ as exported
 from hotloop.cli.main import main
 from hotloop.core import project
-from hotloop.core.errors import ExitCode
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code, ExitCode
 from hotloop.core.record import Record
 from hotloop.core.time_tree import Slice, Trace
 from hotloop.judge.judge import RULES, judge

@@ -21,11 +21,11 @@ from rich.text import Text
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.profile.profile import ProfilePlan, profile
 from hotloop.report import terminal
-from hotloop.report.facts import notices
 from hotloop.report.kinds.profile import glance
+from hotloop.report.section import notices
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs/images/profile.svg"

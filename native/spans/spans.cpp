@@ -84,7 +84,7 @@ PyObject* region_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"function", nullptr};
   PyObject* function = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(names), &function)) return nullptr;
-  PyObject* module = PyImport_ImportModule("hotloop.core.spans.timed");
+  PyObject* module = PyImport_ImportModule("hotloop.core.spans.device");
   if (module == nullptr) return nullptr;
   PyObject* wrapped = PyObject_CallMethod(module, "timed", "OO", self, function);
   Py_DECREF(module);

@@ -155,7 +155,7 @@ def row_of(
 
 
 def told_as(is_speed: bool) -> Callable[[float], str]:
-    from hotloop.report.units import took
+    from hotloop.report.section import took
 
     return (lambda speed: f"{speed:,.0f} env-steps/s") if is_speed else took
 

@@ -19,7 +19,7 @@ from hotloop.core.files import save
 from hotloop.core.progress import Progress
 from hotloop.core.record import Record
 from hotloop.core.registry import find, presets
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.report.section import Note
 
 

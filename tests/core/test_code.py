@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.core.machine import changed_sources, code, named_sources, read_sources, unlike_sources
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.compare import changes_between
 from hotloop.lab.bench import Extras, bench
 from hotloop.lab.compare.compare import CompareSettings, compare

@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, Notice, notice
 
 SAMPLES = {"share": 0.07, "cv": 0.3, "change": -0.1, "cost": 0.2, "load": 3.5, "cpus": 1.5}
 

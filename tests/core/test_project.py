@@ -7,7 +7,7 @@ import pytest
 from hotloop.core import project
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget, find, parse, places, put_budget, read
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 WHOLE = """
 [suite.nightly]

@@ -1,7 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 
 def test_a_target_is_parsed_from_what_it_says_of_itself() -> None:

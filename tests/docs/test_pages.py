@@ -10,8 +10,7 @@ from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_o
 
 from figures import rewritten
 from hotloop.cli.app import DASHES, commands
-from hotloop.core.errors import ExitCode
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code, ExitCode
 from hotloop.core.registry import worlds
 from hotloop.core.settings import describe
 from hotloop.core.world import World

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError, TheirError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.projects import Opaque, receive, send
 from hotloop.worlds.grid import world
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import TheirError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import home_of, is_apart, open_separately, parameters
 from hotloop.envs.subject import Subject

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
 

@@ -14,7 +14,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.core.machine import version
 from hotloop.core.record.comparison import BundleFacts, Difference
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import tapes
 from hotloop.envs.open import make
 from hotloop.lab.validate import bundle as bundles

@@ -18,7 +18,7 @@ from hotloop.cli.main import main
 from hotloop.cli.results import keep_record
 from hotloop.core import files
 from hotloop.core.errors import SetupError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.training import settings
 
 SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")

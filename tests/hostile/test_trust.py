@@ -15,7 +15,7 @@ from hotloop.core.machine import version
 from hotloop.core.record import write
 from hotloop.core.record.comparison import BundleFacts, Difference
 from hotloop.core.record.profile import Slow, SlowStep
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import tapes
 from hotloop.envs.callables import announced, check_calls, may_call
 from hotloop.envs.open import make

@@ -6,7 +6,7 @@ from support.records import BENCH, MACHINE
 from hotloop.core.errors import InputError
 from hotloop.core.record import METHOD, Record
 from hotloop.core.record.metadata import Work
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.compare import check_alike, conditions_of, differences, different_work
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.loop import Rounds

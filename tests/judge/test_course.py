@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.cases import loop
 from support.records import BENCH
 
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code
 from hotloop.core.record import Record, Resources
 from hotloop.judge.course import find_fall, find_rise
 from hotloop.judge.diagnose import diagnose

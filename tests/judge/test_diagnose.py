@@ -6,8 +6,7 @@ import pytest
 from support.cases import ENV, at, counted, env, loop, probed, program
 from support.records import BENCH, MACHINE, PROFILE
 
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, InputError, notice
 from hotloop.core.record import Record, Resources
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import PathRan

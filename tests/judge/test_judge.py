@@ -7,8 +7,7 @@ import pytest
 from support.records import BENCH, MACHINE, PROFILE, TIMES, bench_with
 
 import hotloop
-from hotloop.core.errors import ExitCode
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, ExitCode, notice
 from hotloop.core.record import Record, SpeedTarget
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
 from hotloop.core.record.profile import WALL, Overhead, Phase, Repeated, RerunResult, SlowStep, describe_times

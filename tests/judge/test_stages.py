@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from support.cases import loop
 
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, notice
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Looks, Stage, describe_times
 from hotloop.core.time_tree import TimeTree, add, grow

@@ -4,7 +4,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
 from hotloop.lab.bench import bench

@@ -7,7 +7,7 @@ from support.swept import RAN
 
 from hotloop.core import files
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sweep import cells
 from hotloop.lab.sweep.cells import Cell, CellCache, CellResult, LocalExecutor, shelf_of, sweep
 

@@ -10,12 +10,12 @@ from hotloop.cli.main import main
 from hotloop.core import registry
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.measure.policy import AheadPlay, play_of
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
 from hotloop.report.kinds.sim import about_games, share_line, split_line
 from hotloop.report.section import text_of
-from hotloop.stats.intervals import wilson_interval
+from hotloop.stats.summary import wilson_interval
 
 
 def played(**keys: object) -> Record:

@@ -20,7 +20,7 @@ from support.trainings import small, trained
 
 import hotloop
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.case import Case
 from hotloop.judge.diagnose import diagnose

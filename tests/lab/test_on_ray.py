@@ -12,7 +12,7 @@ from support.cluster import two_raylets
 
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record import Record, read
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sweep import scale
 from hotloop.lab.sweep.cells import Cell
 from hotloop.lab.sweep.on_ray import ClusterNode, OnRay, alike, check_versions, cores_of

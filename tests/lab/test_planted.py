@@ -8,7 +8,7 @@ import pytest
 from support.profiles import profile
 
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.diagnose import Diagnosis, diagnose
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.profile import profile as profile_program

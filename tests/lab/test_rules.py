@@ -17,8 +17,8 @@ from support.sides import DIFFERS, FakeContender, steady
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, Ratio, Validation
+from hotloop.core.settings import Target
 from hotloop.core.spans.device import DeviceStream
-from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.judge.compare import ComparisonInput, compare_stored, conclude, weigh

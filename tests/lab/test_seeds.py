@@ -4,7 +4,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import silent
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sim.sim import SimSettings
 from hotloop.lab.sweep import experiments
 from hotloop.lab.sweep.cells import CellCache, LocalExecutor, sweep

@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.experiments import OPEN_FILES, RSS_BYTES, SLOWER, SLOWER_IN, Soak
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.lab import soak as lab
 from hotloop.lab.soak import SoakRun, SoakState, soak

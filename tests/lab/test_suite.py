@@ -16,7 +16,7 @@ from hotloop.core.project import DO, METRICS, parse
 from hotloop.core.record import Ran, SuiteRan
 from hotloop.core.record.experiments import STEP_NS, Sweep, SweepPoint
 from hotloop.core.record.profile import WALL, Phase
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.sweep import conclude
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.sweep import experiments

@@ -10,7 +10,7 @@ from hotloop.cli.console import drawn
 from hotloop.core.errors import InputError
 from hotloop.core.machine import git
 from hotloop.core.record import ENV_STEPS_PER_S, Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.baselines import histories
 from hotloop.lab.measure.loop import Length, Samples

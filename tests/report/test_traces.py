@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.profiles import profile
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import Slice, Trace
 from hotloop.lab.profile.trace import Tracer
 from hotloop.report import files as module

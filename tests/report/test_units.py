@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.report.units import (
+from hotloop.report.section import (
     count,
     digits,
     percent,

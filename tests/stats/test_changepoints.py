@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hotloop.stats.trend import FEWEST, LATEST, changes
+from hotloop.stats.summary import FEWEST_LEVELS, LATEST, changes
 
 SEEDS = range(40)
 
@@ -40,7 +40,7 @@ def test_a_change_has_its_place_and_the_levels_around_it() -> None:
 
 
 def test_too_little_history_says_nothing_and_only_the_latest_is_looked_at() -> None:
-    assert changes([1.0] * 5 + [2.0] * (FEWEST - 6)) == ()
+    assert changes([1.0] * 5 + [2.0] * (FEWEST_LEVELS - 6)) == ()
     assert changes([1.0] * 30) == ()
     values = [1.0 + k % 2 / 100 for k in range(LATEST)] + [2.0 + k % 2 / 100 for k in range(30)]
     assert [change.index for change in changes(values)] == [LATEST]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotloop.stats.intervals import FEWEST, mean_interval, sign_interval, sign_rank
+from hotloop.stats.summary import FEWEST, mean_interval, sign_interval, sign_rank
 
 KNOWN_RANKS = {6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 25: 8, 30: 10, 50: 18, 100: 40}
 """Printed in tables of the sign test, at 5% on both sides together."""

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import Ratio
-from hotloop.stats.intervals import sign_interval, sign_rank
 from hotloop.stats.ratio import (
     EACH_MISS_IN,
     FEWEST_APART,
@@ -23,6 +22,7 @@ from hotloop.stats.ratio import (
     visible,
     within_self_noise,
 )
+from hotloop.stats.summary import sign_interval, sign_rank
 
 times = st.floats(1.0, 1e12)
 pairs = st.lists(st.tuples(times, times), min_size=6, max_size=40)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotloop.stats.trend import EXACT_UP_TO, drift, inversion_chances, kendall_p, warmup_suspect
+from hotloop.stats.summary import EXACT_UP_TO, drift, inversion_chances, kendall_p, warmup_suspect
 
 
 def quiet(count: int, seed: int) -> list[float]:
@@ -33,7 +33,7 @@ def test_the_chances_add_up_to_one():
 @pytest.mark.parametrize("score", [100, 400, 800, 1200])
 def test_exact_and_approximate_chances_meet(score, monkeypatch):
     exact = kendall_p(EXACT_UP_TO, score)
-    monkeypatch.setattr("hotloop.stats.trend.EXACT_UP_TO", EXACT_UP_TO - 1)
+    monkeypatch.setattr("hotloop.stats.summary.EXACT_UP_TO", EXACT_UP_TO - 1)
     assert kendall_p(EXACT_UP_TO, score) == pytest.approx(exact, abs=0.001)
 
 

@@ -11,7 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record, Resources, stacks
 from hotloop.core.record.metadata import Instructions, Work
 from hotloop.core.record.profile import WALL, Phase
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.gate.measure import CodePlace
 
 ENV = "move = 100\nlook = 100\n"

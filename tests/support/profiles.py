@@ -5,7 +5,7 @@ from typing import Any
 
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.profile import ProfilePlan
 from hotloop.lab.profile.profile import profile as run_profile

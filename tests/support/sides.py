@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hotloop
-from hotloop.core.notices import Notice
+from hotloop.core.errors import Notice
 from hotloop.core.record.comparison import Difference
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.spec import Spec

@@ -9,7 +9,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import code, machine
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 RAN: list[str] = []
 """The targets that were run, in their order."""

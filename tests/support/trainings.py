@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import settings as folders
 from hotloop.lab.training import settings as training_settings

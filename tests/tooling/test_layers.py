@@ -77,7 +77,7 @@ def broken_contracts(source: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("place", "planted", "broken"),
     [
-        ("report/units.py", "import hotloop.lab.bench", {READERS}),
+        ("report/section.py", "import hotloop.lab.bench", {READERS}),
         ("judge/judge.py", "import hotloop.envs.batch", {READERS, LAYERS}),
         ("lab/bench.py", "import torch", {TORCH}),
         ("lab/bench.py", "import hotloop.lab.workers.worker", {WORKERS}),

@@ -11,7 +11,7 @@ import torch
 import hotloop
 from hotloop.envs.batch import Batch
 from hotloop.envs.tapes import Episodes
-from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import mean_interval
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 from hotloop.train.windows import Windows

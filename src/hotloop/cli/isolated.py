@@ -27,7 +27,7 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import ProcessState
 from hotloop.core.process.supervisor import PATIENCE_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress
-from hotloop.core.target import names_callable
+from hotloop.core.settings import names_callable
 from hotloop.options.option import HOMES, Options, ProcessOptions, options_of
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def undo_leftovers() -> list[str]:
 
 def settle_record(record: "Record") -> "Record":
     """Return a record that is about to be kept, with what user code left behind, which is undone."""
-    from hotloop.core.notices import Code, notice
+    from hotloop.core.errors import Code, notice
 
     name, said = record.target.name, []
     if not record.partial:  # what broke it off is still to be told

@@ -13,7 +13,7 @@ from hotloop.core.files import save, write_new
 from hotloop.core.machine import git, machine
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.registry import find, presets
-from hotloop.core.target import Target, names_callable
+from hotloop.core.settings import Target, names_callable
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
@@ -149,7 +149,7 @@ def print_records(
 
     Without `sections` there is one record, drawn as its kind is; `brief` stands in the place of notices.
     """
-    from hotloop.report.facts import notices
+    from hotloop.report.section import notices
     from hotloop.report.terminal import draw
 
     if as_json:
@@ -284,9 +284,9 @@ def read_folder(folder: Path) -> "Shelf":
 
 def show_folder(folder: Path, *, as_json: bool) -> int:
     """Print or draw all records of a folder; what is no record is named and left out."""
-    from hotloop.report.facts import left_out
     from hotloop.report.kinds.record import overview
     from hotloop.report.page.shelf import draw_shelf
+    from hotloop.report.section import left_out
     from hotloop.report.terminal import draw
 
     found = read_folder(folder)

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlparse
 from hotloop.core.errors import MissingError
 from hotloop.core.files import INSTALLED
 from hotloop.core.process.lifeline import anchored, here
-from hotloop.core.target import names_callable
+from hotloop.core.settings import names_callable
 
 if TYPE_CHECKING:
     from hotloop.core.record.metadata import CodeInfo, ContainerLimits, Gpu, Machine, ProjectCode

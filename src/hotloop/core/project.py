@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from hotloop.core.errors import InputError, WriteError, show_value, unknown
-from hotloop.core.target import Target, names_callable
+from hotloop.core.settings import Target, names_callable
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from hotloop.core.files import INSTALLED, confinement
 from hotloop.core.machine import git
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
-from hotloop.core.target import Target, names_callable
+from hotloop.core.settings import Target, names_callable
 
 VARIABLE = "HOTLOOP_FIRST_INSTANCE"  # Where the numbers of this process begin
 

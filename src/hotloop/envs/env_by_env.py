@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Notice
-from hotloop.core.target import Target
+from hotloop.core.errors import InputError, Notice
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.subject import NAMES
 from hotloop.envs.foreign.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.projects import is_apart, new_apart

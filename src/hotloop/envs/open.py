@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from hotloop.core import registry, settings
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError, MissingError, SetupError, unknown
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, MissingError, Notice, SetupError, notice, unknown
+from hotloop.core.settings import Target
 from hotloop.core.spans import span
-from hotloop.core.target import Target
 from hotloop.core.world import LoggedRun, Plan, RunLog, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch, OrderError

@@ -28,12 +28,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError, TheirError
+from hotloop.core.errors import HotloopError, InputError, Notice, TheirError
 from hotloop.core.machine import need, read_sources
-from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import callables
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject

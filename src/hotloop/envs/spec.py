@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.notices import Notice
+from hotloop.core.errors import Notice
 from hotloop.core.record.metadata import Described
-from hotloop.core.settings import Role, by_role, hash_of, parameter, workload_hash
-from hotloop.core.target import Target
+from hotloop.core.settings import Role, Target, by_role, hash_of, parameter, workload_hash
 from hotloop.core.world import Layout, World
 
 MAX_SEED = 2**64 - 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.notices import Notice
+from hotloop.core.errors import Notice
 from hotloop.envs.spec import Spec
 
 if TYPE_CHECKING:

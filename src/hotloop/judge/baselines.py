@@ -11,8 +11,7 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.record import IN_TURNS, Record, SpeedTarget, read
 from hotloop.core.record.metadata import own_commit
 from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
-from hotloop.stats.summary import with_metrics
-from hotloop.stats.trend import FEWEST, Change, changes
+from hotloop.stats.summary import FEWEST_LEVELS, Change, changes, with_metrics
 
 FOLDER = Path("baselines")
 
@@ -150,7 +149,7 @@ class Series:
     @property
     def missing(self) -> int:
         """How many more commits it takes before a change of level can be told from noise."""
-        return max(0, FEWEST - (len(self.points) - self.start))
+        return max(0, FEWEST_LEVELS - (len(self.points) - self.start))
 
 
 def histories(records: Iterable[Record], accepted: Mapping[str, str] | None = None) -> list[Series]:

@@ -12,7 +12,7 @@ from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase, Table
 from hotloop.core.record.stacks import Frame, Stack, identity
-from hotloop.stats.intervals import sign_interval, wilson_interval
+from hotloop.stats.summary import sign_interval, wilson_interval
 
 ELSE = "everything else"
 

@@ -8,9 +8,8 @@ from math import inf, sqrt
 from typing import Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import InputError
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.machine import unlike_sources
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import CPU_SHARE, ENV_STEPS_PER_S, METHOD, Record, run_id
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio
 from hotloop.core.record.metadata import Described, own_commit

@@ -6,13 +6,21 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, Notice, notice
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.record.profile import WALL, Looks, Phase
 from hotloop.core.time_tree import TimeTree
-from hotloop.stats.summary import with_metrics
-from hotloop.stats.trend import FEWEST, SIDE, SUSPECT, Slope, drift, slope, splits_by_distance
+from hotloop.stats.summary import (
+    FEWEST_LEVELS,
+    SIDE,
+    SUSPECT,
+    Slope,
+    drift,
+    slope,
+    splits_by_distance,
+    with_metrics,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +37,7 @@ UPDATES_PER_S, AGENT_STEPS_PER_S = "updates_per_s", "agent_steps_per_s"
 
 def find_changes(looks: Sequence[TimeTree]) -> tuple[int, ...]:
     """Return the indices of looks from which on a loop spends its time on other rows, all of a sudden."""
-    if len(looks) < FEWEST:
+    if len(looks) < FEWEST_LEVELS:
         return ()
     import numpy as np
 

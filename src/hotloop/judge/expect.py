@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.codec import Interval
 from hotloop.judge.case import Case, speed_up
 from hotloop.judge.course import views
-from hotloop.stats.intervals import ONE_MISS_IN, sign_interval
+from hotloop.stats.summary import ONE_MISS_IN, sign_interval
 
 HALF = 0.5  # Of the best, below which a configuration is likely to be at fault
 

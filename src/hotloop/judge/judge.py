@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from hotloop.core.errors import ExitCode, InputError, worst
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, ExitCode, InputError, Notice, notice, worst
 from hotloop.core.record import CONTEST, IN_TURNS, Record, SpeedTarget
 from hotloop.core.record.comparison import Outcome
 from hotloop.core.record.experiments import SLOWER_IN, Learning, Standing
@@ -14,9 +13,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import STEP, WALL
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.course import busy_load, course_notices
-from hotloop.stats.intervals import FEWEST, sign_interval
-from hotloop.stats.summary import label
-from hotloop.stats.trend import drift, warmup_suspect
+from hotloop.stats.summary import FEWEST, drift, label, sign_interval, warmup_suspect
 
 STEAL_SHARE = 0.01
 

@@ -25,7 +25,7 @@ from hotloop.core.record.experiments import (
     Tried,
 )
 from hotloop.stats.fit import crossing, fit, knee
-from hotloop.stats.intervals import mean_interval, sign_interval
+from hotloop.stats.summary import mean_interval, sign_interval
 
 LITTLE = 0.02  # Of the step: a phase that takes less of every size is not worth a law
 SMALLEST_BYTES = 1 << 18  # Memory that a process takes or gives back for reasons of its own

@@ -10,7 +10,7 @@ import numpy as np
 from hotloop.core import registry
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, Ratio
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative
 from hotloop.lab.compare.compare import compare_phases
@@ -19,8 +19,8 @@ from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import WARMUP_SHARE, Length, Plan, grain_of, length_of, warm_up, whole
 from hotloop.lab.measure.policy import RANDOM, REPLAYED
 from hotloop.lab.measure.settle import PairedSamples
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import FEWEST
 
 BUDGET_NS = 4_000_000_000  # That both ways are measured for, a quarter of it phase by phase
 PAIRS = FEWEST  # Of instances, each pair made anew: so many that the lowest and the highest are an interval

@@ -9,7 +9,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import KEY, NUMBERS, numbered, parameters_of
 from hotloop.envs.foreign.inside import has

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, Method, Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.single import FunctionSubject
 from hotloop.envs.spec import Spec

@@ -28,7 +28,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import queued_ns
 from hotloop.envs.foreign.phases import find, home_of, watching

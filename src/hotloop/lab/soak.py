@@ -28,7 +28,7 @@ from hotloop.core.record.experiments import (
     SPEED,
     Soak,
 )
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.checks import conclude_soak
 from hotloop.judge.judge import judge

@@ -11,16 +11,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import Code, HotloopError, InputError, Notice, notice
 from hotloop.core.machine import code as present_code
 from hotloop.core.machine import git
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import IN_TURNS, NOISE, Record
 from hotloop.core.record.comparison import field_words
 from hotloop.core.record.metadata import Ancestry
 from hotloop.core.record.metadata import CodeInfo as RanCode
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import Say, resolve
 from hotloop.lab.compare.contenders import unlike_widths, workload_differences

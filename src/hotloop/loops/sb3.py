@@ -22,8 +22,8 @@ import numpy as np
 
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import need
+from hotloop.core.settings import ENV_ONLY, EVAL_EVERY, ROLLOUT, RUNG, RUNG_FILE, TRAINER_EVAL
 from hotloop.core.spans import mark, span
-from hotloop.core.target import ENV_ONLY, EVAL_EVERY, ROLLOUT, RUNG, RUNG_FILE, TRAINER_EVAL
 from hotloop.loops.run import AnyRun
 
 need("stable_baselines3")

@@ -9,7 +9,7 @@ from pathlib import Path
 from hotloop.core.errors import InputError
 from hotloop.core.files import Confinement
 from hotloop.core.registry import find, presets
-from hotloop.core.target import names_callable
+from hotloop.core.settings import names_callable
 from hotloop.envs.callables import FILE, REGISTERED, literal
 
 KEY = re.compile(r"[A-Za-z_][\w.]*")

@@ -15,7 +15,7 @@ from typing import Any
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import place
 from hotloop.core.registry import Probe, Scene, package_missing
-from hotloop.stats.intervals import FEWEST, sign_interval
+from hotloop.stats.summary import FEWEST, sign_interval
 
 PAIRS = FEWEST  # Of windows: as many as an exact interval needs
 LONGER = 3  # How many times the calls of the shorter window the longer one has

@@ -29,7 +29,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import ANONYMOUS, Stack
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene, nameless
 from hotloop.core.sampler import short_name
-from hotloop.stats.intervals import share_interval
+from hotloop.stats.summary import share_interval
 
 RATE = 200  # Samples a second
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, Notice, notice
 from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Stack
@@ -20,7 +20,7 @@ from hotloop.core.sampler import StackSampler
 from hotloop.judge.case import find_lever, own_stacks
 from hotloop.probes import pyspy
 from hotloop.probes.pyspy import OURS, OUTSIDE_RATE, OutsideSampler, name_frames
-from hotloop.stats.intervals import share_interval
+from hotloop.stats.summary import share_interval
 
 SHORTEST_NS = 1_000_000_000  # Of a pass; a play that is over sooner is played again
 ENOUGH = 20  # Samples of a play; the first is taken a millisecond after it began

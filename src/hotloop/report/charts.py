@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core.errors import MissingError
 from hotloop.core.machine import install_line
-from hotloop.report.units import plain
+from hotloop.report.section import plain
 
 if TYPE_CHECKING:
     import numpy as np

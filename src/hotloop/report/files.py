@@ -11,10 +11,10 @@ from hotloop.core.record import Record, stacks
 from hotloop.core.record.profile import Finding
 from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.report import html, markdown, shapes
-from hotloop.report.facts import code_line, machine_line
 from hotloop.report.kinds import train
 from hotloop.report.kinds.profile import page
 from hotloop.report.kinds.times import MOST_ROWS, RESOURCES
+from hotloop.report.section import code_line, machine_line
 
 # What the names of the files end in; the rest is the profile's, or the probe's.
 TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"

@@ -20,10 +20,10 @@ from hotloop.report.section import (
     Table,
     Tree,
     Words,
+    curve_words,
     spans_of,
     text_of,
 )
-from hotloop.report.units import curve_words
 
 BAR_PIXELS, INDENT_PIXELS = 300, 18
 CURVE_WIDTH, CURVE_HEIGHT = 240, 28

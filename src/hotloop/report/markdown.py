@@ -18,10 +18,10 @@ from hotloop.report.section import (
     Table,
     Tree,
     Words,
+    curve_words,
     spans_of,
     text_of,
 )
-from hotloop.report.units import curve_words
 
 NARROW = "\N{NO-BREAK SPACE}"
 INDENT = "&nbsp;" * 4

@@ -8,7 +8,7 @@ from html import escape
 from math import log
 
 from hotloop.core.record.stacks import Frame, Stack, short
-from hotloop.report.units import TIMES, digits, percent, scaled, speed
+from hotloop.report.section import TIMES, digits, percent, scaled, speed
 
 CHARACTER = 7.5  # Pixels of a letter, about
 WIDTH = 1000  # Pixels of bars and forests

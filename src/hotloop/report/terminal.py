@@ -26,10 +26,10 @@ from hotloop.report.section import (
     Tone,
     Tree,
     Words,
+    curve_words,
     spans_of,
     text_of,
 )
-from hotloop.report.units import curve_words
 
 BAR_CELLS, FEWEST_CELLS = 24, 6  # Of a whole bar, and where there is little room for it
 GAP = 3  # Between two columns

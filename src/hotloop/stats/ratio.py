@@ -8,8 +8,7 @@ from statistics import median
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import Outcome, Ratio
-from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_interval
-from hotloop.stats.summary import spread
+from hotloop.stats.summary import FEWEST, ONE_MISS_IN, sign_interval, spread
 
 EACH_MISS_IN = 40  # Of each median's interval: 2.5% and 2.5%, so that both hold together in 95% of cases
 FEWEST_APART = 7  # Values of each side for such an interval

@@ -1,14 +1,22 @@
-"""The center and the spread of a set of rounds, and the metrics of a record derived from them."""
+"""Statistics of one series of rounds: center, spread, exact intervals, and whether it changed as it went."""
 
+import math
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median, stdev
-from typing import Literal
+from functools import cache
+from itertools import accumulate, combinations
+from statistics import NormalDist, fmean, median, stdev
+from typing import TYPE_CHECKING, Literal
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Metric, Record
-from hotloop.stats.intervals import sign_interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
 
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
 
@@ -91,3 +99,294 @@ def metric(values: Sequence[float]) -> Metric:
         min=all_of_it.min,
         max=all_of_it.max,
     )
+
+
+FEWEST = 6  # Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64
+
+# How rarely the interval may miss the median by default: in 5% of cases at most.
+ONE_MISS_IN = 20
+
+RESAMPLES = 2_000
+
+SEED = 20_240_229
+
+TAILS = (0.025, 0.975)
+
+
+def sign_interval(values: Iterable[float], one_miss_in: int = ONE_MISS_IN) -> tuple[float, float] | None:
+    """The narrowest symmetric interval that misses the median so rarely; None where values are too few."""
+    ordered = sorted(values)
+    rank = sign_rank(len(ordered), one_miss_in)
+    return (ordered[rank - 1], ordered[-rank]) if rank else None
+
+
+@cache
+def sign_rank(count: int, one_miss_in: int = ONE_MISS_IN) -> int:
+    """Return the largest k whose interval misses rarely enough; 0 if even the extremes miss too often."""
+    rank, misses, term = 0, 0, 1  # of 2**count equally likely outcomes, on one side
+    while 2 * one_miss_in * (misses + term) <= 2**count:
+        misses += term
+        term = term * (count - rank) // (rank + 1)
+        rank += 1
+    return rank
+
+
+def share_interval(share: float, samples: int) -> str:
+    """Return the interval of a share of so many samples as text; empty if there are none."""
+    around = wilson_interval(share * samples, samples) if samples else None
+    return f"[{around[0]:.1%}, {around[1]:.1%}]" if around else ""
+
+
+def wilson_interval(wins: float, count: int) -> tuple[float, float]:
+    """Return the interval of a share in 95% of cases, by Wilson's score; a draw is half a win."""
+    if count == 0:
+        return 0.0, 1.0
+    z = 1.959963984540054
+    share, spread = wins / count, z * z / count
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The interval that holds the mean in 95% of cases (percentile bootstrap); None below six values."""
+    if len(values) < FEWEST:
+        return None
+    import numpy as np
+
+    draws = np.random.default_rng(SEED)
+    given = np.asarray(values, float)
+    means = [given[draws.integers(given.size, size=given.size)].mean() for _ in range(RESAMPLES)]
+    low, high = np.quantile(means, TAILS)
+    return float(low), float(high)
+
+
+# Pairs of the first look: the second smallest and the second largest of them are seldom enough wrong.
+FIRST = 18
+
+GROWTH = 1.25  # How many times as many rounds there are at the next look
+LOOKS = 40  # At most: from 18 rounds on they reach beyond 100,000
+EARLY_MISS_IN = 4_000  # How rarely the interval of one look may miss
+FINAL_MISS_IN = 25  # How rarely that of the end may: together with 40 in 4,000 that is one in 20
+
+
+def next_look(rounds: int, block: int = 1) -> int:
+    """Return the rounds at which to look again, in whole blocks."""
+    return math.ceil(max(rounds + 1, rounds * GROWTH) / block) * block
+
+
+SUSPECT = 0.01  # The p below which a drift or a new level is told: one false alarm in a hundred quiet runs
+EXACT_UP_TO = 100  # Values; above it the normal approximation is right to a thousandth
+COLD_ROUNDS = 3  # Rounds that a cold start may spoil
+
+# Distance of a cold first round from the others, in their standard deviations as the MAD estimates them.
+COLD_SPREADS = 6.0
+
+SMALLEST = 0.01  # Of the median: a cold start that costs less is not worth a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """A trend over the rounds."""
+
+    change: float  # From the first round to the last by the Theil-Sen slope, as a share of the median
+    p: float  # How often rounds in random order would rise or fall as steadily (Kendall, two-sided)
+
+    @property
+    def suspect(self) -> bool:
+        return self.p < SUSPECT
+
+
+def drift(values: Sequence[float]) -> Drift:
+    """Test for a steady rise or fall; takes the square of the number of values in time."""
+    pairs = list(combinations(range(len(values)), 2))
+    if not pairs:
+        return Drift(change=0.0, p=1.0)
+    slope = median((values[j] - values[i]) / (j - i) for i, j in pairs)
+    score = sum((values[j] > values[i]) - (values[j] < values[i]) for i, j in pairs)
+    centre = abs(median(values))
+    change = slope * (len(values) - 1) / centre if centre else 0.0
+    return Drift(change=change, p=kendall_p(len(values), abs(score)))
+
+
+def warmup_suspect(values: Sequence[float]) -> bool:
+    """Whether the first rounds look unlike the rest: the very first far off, or all three beyond every other.
+
+    In random order the latter happens in 2 of C(n, 3) cases, so at least 12 rounds are asked for.
+    """
+    first, rest = values[:COLD_ROUNDS], values[COLD_ROUNDS:]
+    if 2 / max(1, math.comb(len(values), COLD_ROUNDS)) > SUSPECT:
+        return False
+    spread, centre = NORMAL * deviation(rest), median(rest)
+    far_off = abs(first[0] - centre) > max(COLD_SPREADS * spread, SMALLEST * abs(centre))
+    apart = min(first) > max(rest) or max(first) < min(rest)
+    return far_off or (apart and abs(median(first) - centre) > SMALLEST * abs(centre))
+
+
+def without_warmup(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the values without the first ones, for as long as those look unlike the rest."""
+    kept = tuple(values)
+    while warmup_suspect(kept):
+        kept = kept[COLD_ROUNDS:]
+    return kept
+
+
+def kendall_p(count: int, score: int) -> float:
+    """Return the chance that a random order of `count` values has at least this |concordant - discordant|.
+
+    Ties are counted as neither, which makes the chance too large rather than too small.
+    """
+    if count > EXACT_UP_TO:
+        sigma = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+        return min(1.0, 2 * NormalDist().cdf(-max(0, score - 1) / sigma))
+    inversions = (math.comb(count, 2) - score) // 2
+    return min(1.0, 2 * sum(inversion_chances(count)[: inversions + 1]))
+
+
+@cache
+def inversion_chances(count: int) -> tuple[float, ...]:
+    """Return the chance of each number of inversions in a random permutation of `count` values.
+
+    The k-th value, put in last, makes 0 to k - 1 new inversions, each as likely: a moving average.
+    """
+    chances = [1.0]
+    for k in range(2, count + 1):
+        sums = list(accumulate(chances + [0.0] * (k - 1), initial=0.0))
+        chances = [(sums[i] - sums[max(0, i - k)]) / k for i in range(1, len(sums))]
+    return tuple(chances)
+
+
+SURE = 4.0  # Standard deviations of 99.99%: a soak judges several curves, and is repeated every night
+LIKELY = 1.96  # Of 95%
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """Of a series over time, with its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def slope(times: Sequence[float], values: Sequence[float], z: float = SURE) -> Slope:
+    """The slope of at least three points; the interval is Sen's, from the order of the pairs' slopes."""
+    import numpy as np
+
+    at, value = np.asarray(times, float), np.asarray(values, float)
+    first, second = np.triu_indices(len(at), 1)
+    apart = at[second] - at[first]
+    slopes = np.sort((value[second] - value[first])[apart > 0] / apart[apart > 0])
+    count, pairs = len(at), len(slopes)
+    reach = z * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    low, high = math.floor((pairs - reach) / 2), math.ceil((pairs + reach) / 2)
+    if low < 0 or high >= pairs:
+        return Slope(float(np.median(slopes)), -math.inf, math.inf)
+    return Slope(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
+
+
+FEWEST_LEVELS = 12  # Values below which nothing can be said of a change
+LATEST = 500  # Values that are looked at, the latest: the distances of all pairs are held in memory
+SIDE = 3  # Values on either side of a change, at least
+SHUFFLES = 499
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A new level."""
+
+    index: int  # Of the first value at it
+    before: float  # The median since the change before it
+    after: float  # The median until the next change
+    p: float
+
+    @property
+    def ratio(self) -> float:
+        """The new level over the old one; 1 where that is 0."""
+        return self.after / self.before if self.before else 1.0
+
+
+def changes(values: Sequence[float]) -> tuple[Change, ...]:
+    """Return the changes among the latest values, oldest first; none where the values are too few.
+
+    By the energy distance, as E-divisive (Matteson and James, 2014): the split whose two sides are furthest
+    apart is kept where a shuffled series is hardly ever split so well, and each side is then split again.
+    """
+    skipped = max(0, len(values) - LATEST)
+    latest = values[skipped:]
+    found = sorted(splits(latest))
+    edges = [0, *(index for index, _ in found), len(latest)]
+    return tuple(
+        Change(
+            index=skipped + index,
+            before=median(latest[edges[k] : index]),
+            after=median(latest[index : edges[k + 2]]),
+            p=p,
+        )
+        for k, (index, p) in enumerate(found)
+    )
+
+
+def splits(values: Sequence[float]) -> list[tuple[int, float]]:
+    """Return where the series is split, and how likely chance alone would have done as well."""
+    if len(values) < FEWEST_LEVELS:
+        return []
+    import numpy as np
+
+    series = np.asarray(values, float)
+    return splits_by_distance(np.abs(series[:, None] - series[None, :]))
+
+
+def splits_by_distance(distances: "Values") -> list[tuple[int, float]]:
+    """Return the same of anything whose distances from one another are known."""
+    import numpy as np
+
+    if len(distances) < FEWEST_LEVELS:
+        return []
+    return list(divided(distances, 0, np.random.default_rng(SEED)))
+
+
+def divided(distances: "Values", start: int, draws: "np.random.Generator") -> Iterator[tuple[int, float]]:
+    """Split a stretch where that is no chance, and then its two sides."""
+    count = len(distances)
+    if count < 2 * SIDE:
+        return
+    at, apart = furthest(distances)
+    p = chance(distances, apart, draws)
+    if p > SUSPECT:
+        return
+    yield start + at, p
+    yield from divided(distances[:at, :at], start, draws)
+    yield from divided(distances[at:, at:], start + at, draws)
+
+
+def furthest(distances: "Values") -> tuple[int, float]:
+    """Return the split whose sides are furthest apart, and how far they are.
+
+    Of n values before and m after it: (nm / (n + m)) * (twice the mean distance between the sides, less the
+    mean distance within each).
+    """
+    import numpy as np
+
+    count = len(distances)
+    corner = distances.cumsum(axis=0).cumsum(axis=1)
+    total = corner[-1, -1]
+    n = np.arange(SIDE, count - SIDE + 1)
+    m = count - n
+    before = corner[n - 1, n - 1]
+    across = corner[n - 1, -1] - before
+    after = total - before - 2 * across
+    apart = n * m / count * (2 * across / (n * m) - before / (n * (n - 1)) - after / (m * (m - 1)))
+    best = int(apart.argmax())
+    return int(n[best]), float(apart[best])
+
+
+def chance(distances: "Values", apart: float, draws: "np.random.Generator") -> float:
+    """Return how likely shuffled values are split as well; soon given up where that is clearly no rarity."""
+    as_good = 0
+    for _ in range(SHUFFLES):
+        order = draws.permutation(len(distances))
+        as_good += furthest(distances[order][:, order])[1] >= apart
+        if (as_good + 1) / (SHUFFLES + 1) > SUSPECT:
+            return 1.0
+    return (as_good + 1) / (SHUFFLES + 1)

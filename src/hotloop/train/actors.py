@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from hotloop.core.errors import HotloopError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make

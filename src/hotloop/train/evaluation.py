@@ -23,7 +23,7 @@ from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.spec import BatchSpec
 from hotloop.envs.tapes import Episode, Episodes
-from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.actions import actions_of
 from hotloop.train.algorithm import Policy

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import names_callable
+from hotloop.core.settings import names_callable
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.forms import Bounds

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, linear, pad
 
 from hotloop.core.errors import InputError, MissingError, SetupError
-from hotloop.core.target import names_callable
+from hotloop.core.settings import names_callable
 from hotloop.core.world import Acts, Kind, Part
 from hotloop.envs import callables
 from hotloop.envs.foreign.inside import BROKEN, raised

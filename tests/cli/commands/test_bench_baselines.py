@@ -15,7 +15,7 @@ from hotloop.cli.results import split_baselines
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
 from hotloop.core.record import METHOD, Record, read, write
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 SHORT = ("grid/toy", "num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8", "--rounds", "7")
 STEADY = [4.0e6] * 8

@@ -5,7 +5,7 @@ import pytest
 
 from hotloop.cli.commands import sim as module
 from hotloop.cli.commands.sim import Screen, open_screen
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sim.sim import Game, SimSettings, open_game, sim
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import MESSAGES_FROM, ProcessState, children, set_apart
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, InputError, notice
 from hotloop.core.record import Method, Metric, Record, Resources, SpeedTarget, file_name, read, run_id, write
 from hotloop.core.record.comparison import (
     ComparedSide,

@@ -11,7 +11,7 @@ from support.replays import replay_both
 from support.worded import Worded
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject

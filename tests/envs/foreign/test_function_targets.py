@@ -3,7 +3,7 @@ import pytest
 from support.micro import CALLED
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.open import open_foreign
 from hotloop.envs.subject import Subject
 from hotloop.lab.compare.compare import CompareSettings, compare

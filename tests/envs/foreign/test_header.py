@@ -14,7 +14,7 @@ from support.profiles import profile
 
 import hotloop
 from hotloop.core.record.profile import WALL
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 SOURCE = Path(__file__).parents[2] / "support" / "engine.c"
 

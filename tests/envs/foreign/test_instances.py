@@ -8,7 +8,7 @@ from support import made
 from support.profiles import profile
 
 import hotloop
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.callables import VARIABLE, Numbers, lent
 from hotloop.envs.open import open_target
 from hotloop.lab.bench import bench

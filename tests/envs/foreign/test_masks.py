@@ -11,7 +11,7 @@ import pytest
 from support.profiles import profile
 
 from hotloop.core.errors import InputError, TheirError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import tapes
 from hotloop.envs.foreign.inside import mask_in
 from hotloop.envs.open import open_target

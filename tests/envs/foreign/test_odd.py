@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.inside import attribute, has
 from hotloop.envs.foreign.open import open_foreign
 

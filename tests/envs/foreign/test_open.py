@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import HotloopError, InputError, MissingError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.outputs import contains, described, in_numpy
 from hotloop.envs.open import open_target

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.outputs import check_output
 from hotloop.envs.open import open_target
 from hotloop.lab.compare.compare import CompareSettings, compare

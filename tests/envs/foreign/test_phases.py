@@ -18,7 +18,7 @@ from support.reporting import OBSERVE, PHYSICS
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign import phases
 from hotloop.envs.foreign.phases import phases_of
 from hotloop.envs.open import open_target

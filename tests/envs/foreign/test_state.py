@@ -12,7 +12,7 @@ import pytest
 from support.ecology import World
 from support.replays import replay_both
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.outputs import everything, state_of
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.shadow import Shadowing

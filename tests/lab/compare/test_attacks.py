@@ -9,7 +9,7 @@ from support import fooling
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.bench import Extras, bench
 from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender

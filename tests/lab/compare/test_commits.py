@@ -14,7 +14,7 @@ from support.projects import ENV, Project
 from support.sides import first_difference
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.compare.commits import check_out, commands
 from hotloop.lab.compare.process import ProcessSide
 

@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import env_by_env
 from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender

@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import A, B
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.compare.compare import ratios
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.sides import SubjectSide

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.sides import FakeContender, steady
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender, draw_seed
 from hotloop.lab.measure.loop import Plan

@@ -9,7 +9,7 @@ from support.sides import FakeContender
 
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import PhaseRatio, Ratio
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.diagnose import diagnose, since
 from hotloop.lab import alternatives
 

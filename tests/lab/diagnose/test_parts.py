@@ -8,7 +8,7 @@ from support.records import PROFILE
 
 from hotloop.core import spans
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab import causal
 from hotloop.lab.causal import Delays, Experiment, delay_target, is_enough, run_causal, trials
 

@@ -8,7 +8,7 @@ from support.projects import Project
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import read
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.gate import init
 from hotloop.lab.gate.init import GITHUB, GITLAB, begin, branch_of, install_line, stem_of
 

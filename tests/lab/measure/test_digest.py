@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.judge.compare import changes_between, compare_records, unlike_plays
 from hotloop.lab.bench import bench

@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record.metadata import Instructions
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.measure import resources as lab
 from hotloop.lab.measure.resources import count, count_for_record, long_enough, on_one_thread, subtract

@@ -7,7 +7,7 @@ from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import RUN_IN, Turn
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import (

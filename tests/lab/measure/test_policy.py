@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import repeat
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target

@@ -12,7 +12,7 @@ from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, warm_up
 from hotloop.lab.measure.settle import AGAIN, LookSchedule, PairedSamples, measure_until_settled
-from hotloop.stats.intervals import EARLY_MISS_IN, FEWEST, FINAL_MISS_IN, FIRST
+from hotloop.stats.summary import EARLY_MISS_IN, FEWEST, FINAL_MISS_IN, FIRST
 
 
 def sides_of(**paces: float) -> dict[str, FakeSide]:

@@ -1,7 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch, OrderError
 from hotloop.lab.measure.target import Opener, check, open_subject
 

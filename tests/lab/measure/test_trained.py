@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import hotloop
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy

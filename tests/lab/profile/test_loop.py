@@ -7,7 +7,7 @@ from support.profiles import profile
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs import tapes
 from hotloop.envs.foreign.vector import SLOWEST, WAIT

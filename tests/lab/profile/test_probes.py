@@ -14,12 +14,11 @@ from support.boxes import shorten_passes
 from support.records import PROFILE
 
 from hotloop.core import registry
-from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, ExitCode, InputError, notice
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.profile import probes as probes_lab
 from hotloop.lab.profile.probes import check, choose, probe_context, with_probes

@@ -8,7 +8,7 @@ from support.profiles import profile
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.policy import Actions
 from hotloop.lab.profile import profile as module

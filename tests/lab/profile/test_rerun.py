@@ -7,7 +7,7 @@ from support.profiles import profile
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import RerunResult, Slow
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.profile import slow as module
 from hotloop.lab.profile.profile import PAIRS
 from hotloop.lab.profile.slow import FRESH, LOADED_TIMES, SAVED, repeated, rerun

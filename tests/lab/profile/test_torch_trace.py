@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from support.profiles import profile
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.profile.profile import PAIRS
 from hotloop.lab.profile.trace import CATEGORY, Tracer, merge_torch
 

@@ -8,7 +8,7 @@ from support.logged import events_of, laps_of, steps_of
 from support.profiles import profile
 
 from hotloop.core.record.profile import Slow
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import MAIN, Slice, Trace
 from hotloop.lab.profile import trace as module
 from hotloop.lab.profile.calls import calls_of_batch, calls_of_loop

@@ -7,7 +7,7 @@ from support.profiles import profile
 
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Slow
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.profile import slow as module
 from hotloop.lab.profile.profile import PAIRS
 

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import pytest
 
-from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.notices import Notice
+from hotloop.core.errors import ExitCode, InputError, Notice
 from hotloop.core.record import Record
 from hotloop.judge.compare import compare_stored
 from hotloop.lab.measure.loop import Plan

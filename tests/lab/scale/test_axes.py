@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core import registry
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import make
 from hotloop.lab.sweep.scale import read
 

@@ -11,7 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import code, machine
 from hotloop.core.record import Record
 from hotloop.core.record.experiments import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn, TurnClock
 from hotloop.judge.sweep import share
 from hotloop.lab.measure import record, sides

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import tapes
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.loop import Rounds

@@ -10,7 +10,7 @@ from hotloop.cli.commands.sim import split
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sim.sim import open_game, sim
 from hotloop.lab.training.settings import RunFolder
 from hotloop.train.settings import TrainSettings

@@ -12,7 +12,7 @@ from support.profiles import profile
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError, TheirError
 from hotloop.core.record import Record, read
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.callables import called_by
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.sim.games import counted_games, play, round_robin

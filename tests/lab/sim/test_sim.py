@@ -7,7 +7,7 @@ from support.grids import spoil_walls
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.tapes import Episode
 from hotloop.lab.sim.sim import Moment, SimSettings, SimState, Watch, envs_for, open_game, sim
 

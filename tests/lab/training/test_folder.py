@@ -5,7 +5,7 @@ import pytest
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.process import lifeline
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.training import settings as folders
 
 

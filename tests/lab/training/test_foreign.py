@@ -10,7 +10,7 @@ import pytest
 
 from hotloop.cli.main import main
 from hotloop.core.errors import HotloopError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.training import open_trainable
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -11,7 +11,7 @@ import pytest
 import torch.distributed as dist
 
 from hotloop.core.clock import now_ns
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.lab.training.ranks import Processes, add_windows, from_torchrun, name_slowest_rank, share_of
 from hotloop.lab.training.settings import read

@@ -10,8 +10,7 @@ import pytest
 from support.trainings import STEPS_PER_UPDATE, Presses, ctrl_c_heard, run_of, small, trained
 
 from hotloop.core import spans
-from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code, ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.envs.batch import Batch

@@ -2,7 +2,7 @@ import pytest
 from support.trainings import SMALL, small
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.training.settings import NUM_ENVS, per_update, read, updates_of, with_full_names
 
 

@@ -7,7 +7,7 @@ from support.trainings import SMALL, STEPS_PER_UPDATE, small
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import AFTER, RETURNS
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.training.sides import (

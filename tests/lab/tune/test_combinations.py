@@ -1,7 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sweep.combinations import is_same, read, sort, target_at
 
 

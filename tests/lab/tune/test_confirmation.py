@@ -9,7 +9,7 @@ from support.records import BENCH
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sweep.cells import Cell, CellResult
 from hotloop.lab.sweep.tune import Deadline, confirm
 from hotloop.options.sweeps import TuneOptions

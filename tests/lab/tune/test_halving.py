@@ -7,7 +7,7 @@ from support.records import BENCH
 
 from hotloop.core.progress import silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge import sweep as choosing
 from hotloop.lab.sweep.cells import LocalExecutor
 from hotloop.lab.sweep.combinations import name_of, read

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from hotloop.core.progress import Progress, silent
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.sweep import tune as lab
 from hotloop.lab.sweep.cells import LocalExecutor
 from hotloop.lab.sweep.tune import Deadline

@@ -6,7 +6,7 @@ from support.records import BENCH
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.sweep import combinations
 from hotloop.lab.sweep import tune as lab

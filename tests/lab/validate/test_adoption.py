@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import ComparedSide, Comparison, Difference, PhaseRatio, Ratio, Validation
 from hotloop.core.record.metadata import PathRan, Work
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.validate.bundle import stand
 from hotloop.lab.validate.match import Match, match_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import env_by_env
 from hotloop.envs.open import open_target
 from hotloop.lab.validate import bundle

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.match import (
     ADVERSARIAL,

@@ -7,7 +7,7 @@ from support.replays import replay_both
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.equal import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.validate.match import match_of
 from hotloop.lab.validate.validate import again, validate
 from hotloop.options.validate import ValidateOptions

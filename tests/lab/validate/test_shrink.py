@@ -7,7 +7,7 @@ from support import faulty_targets
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import BundleFacts, Difference
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
 from hotloop.lab.validate.bundle import Bundle, shrink

@@ -174,7 +174,7 @@ def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_only_hotloop_can_step_is_said_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hotloop.core.target", None)
+    monkeypatch.setitem(sys.modules, "hotloop.core.settings", None)
     asked = {"target": {"name": "support.ecology:World", "keys": {}}, "seed": 3}
     said = [*answers_to(asked, [])]
     assert "support.ecology:World has no reset() or no action_space" in said[0]["error"]

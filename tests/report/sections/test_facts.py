@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.records import MACHINE, PROFILE
 
 from hotloop.core.record import Record
-from hotloop.report.facts import (
+from hotloop.report.section import (
     code_line,
     machine_line,
     mean_line,

@@ -3,9 +3,8 @@ from dataclasses import replace
 from support.drawn import text
 from support.records import BENCH
 
-from hotloop.core.notices import Code, notice
-from hotloop.report.facts import notices
-from hotloop.report.section import Lines
+from hotloop.core.errors import Code, notice
+from hotloop.report.section import Lines, notices
 
 
 def test_a_notice_is_said_once_and_with_its_targets_where_it_does_not_hold_for_all() -> None:

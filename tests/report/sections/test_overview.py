@@ -6,8 +6,8 @@ from support.records import BENCH, PROFILE, bench_with
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Validation
 from hotloop.judge.compare import compare_records
-from hotloop.report.facts import left_out
 from hotloop.report.kinds.record import overview
+from hotloop.report.section import left_out
 
 STEADY = [4.0e6] * 8
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import lines, text
 from support.records import PROFILE
 
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, notice
 from hotloop.core.record import Record, Resources
 from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.baselines import with_previous

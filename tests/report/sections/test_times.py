@@ -7,7 +7,7 @@ from support.records import BENCH, PROFILE
 
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Phase
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.report import markdown
 from hotloop.report.kinds.profile import glance, page
 from hotloop.report.kinds.times import breakdown, is_tree, loop_rows, shifts, step_lines, step_shares

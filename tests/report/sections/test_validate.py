@@ -6,7 +6,7 @@ from support.records import BENCH
 
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import BundleFacts, Difference, PlayedTape, Validation, field_words
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.report.kinds.validate import replay, validations
 
 WRONG = Difference(

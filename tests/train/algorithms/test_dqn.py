@@ -13,12 +13,12 @@ from torch import Tensor
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.tapes import Episodes
-from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import DivergedError
 from hotloop.train.dqn import DQN, Transitions, any_legal, choose, epsilon_at, targets, td_loss

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.train.actors import Actor, ActorPool, ActorsLostError, cores_each, open_batch, shares
 from hotloop.train.settings import TrainSettings, check_crew
 from hotloop.train.trainer import Trainer

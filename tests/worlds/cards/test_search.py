@@ -5,7 +5,7 @@ import pytest
 
 import hotloop
 from hotloop.core.exact_math import Draws
-from hotloop.stats.intervals import wilson_interval
+from hotloop.stats.summary import wilson_interval
 from hotloop.worlds.cards import turns
 from hotloop.worlds.cards.observe import RowLimits
 from hotloop.worlds.cards.players import imagine, search

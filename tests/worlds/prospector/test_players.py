@@ -6,10 +6,10 @@ import pytest
 import hotloop
 from hotloop.core.record import Record
 from hotloop.core.registry import find
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs import tapes
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
-from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import mean_interval
 
 PLAYERS = ("greedy", "cautious", "timer")
 every_player = pytest.mark.parametrize("player", PLAYERS)

@@ -28,7 +28,7 @@ from hotloop.cli.results import (
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
-from hotloop.core.target import ENV_ONLY, Target
+from hotloop.core.settings import ENV_ONLY, Target
 from hotloop.options.bench import (
     QUICK_PROGRAM_ROUNDS,
     THOROUGH_PROGRAM_ROUNDS,

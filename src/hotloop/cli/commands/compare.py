@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.results import make_room, print_records, reporting, save_record
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.isolated import undo_leftovers
 from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room, program_of
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.errors import Code, ExitCode, InputError, SetupError, notice
 from hotloop.core.files import save, small_text
-from hotloop.core.notices import Code, notice
 from hotloop.options.diagnose import DiagnoseOptions, DiagnoseProgramOptions
 from hotloop.options.option import PROFILES, RECORDS
 

@@ -13,7 +13,7 @@ from hotloop.cli.results import make_room, save_record
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.process import lifeline
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.options.gate import GateOptions
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def show_result(
     `found` are the commits that did it, `lost` the budgets that were weakened.
     """
     from hotloop.report import markdown
-    from hotloop.report.facts import notices
     from hotloop.report.kinds.checks import gate as sections
+    from hotloop.report.section import notices
     from hotloop.report.terminal import draw
 
     views, headline = views_of(result, folder), HEADLINES.get(result.code, "cannot tell")

@@ -25,7 +25,7 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import save
 from hotloop.core.machine import git
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.options.option import PROFILES, flag_of
 from hotloop.options.profile import SECONDS, ProfileOptions, ProfileProgramOptions
 

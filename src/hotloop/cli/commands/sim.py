@@ -16,8 +16,7 @@ from hotloop.cli.results import check_trust, make_room, make_room_for, print_rec
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.registry import contests, find
-from hotloop.core.settings import apply, describe
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, apply, describe
 from hotloop.options.sim import SimOptions
 
 if TYPE_CHECKING:

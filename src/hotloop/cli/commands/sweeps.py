@@ -11,7 +11,7 @@ from hotloop.cli.isolated import settle_record
 from hotloop.cli.results import make_room, print_records, program_of, reporting, save_record
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.project import NAME, PROGRAM, SAYABLE, Budget, find_file, put_budget
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.options.sweeps import (
     MOST,
     ScaleOptions,

@@ -12,10 +12,9 @@ from hotloop.cli.results import check_trust, make_folder, make_room, print_recor
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.registry import find
-from hotloop.core.settings import describe
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, describe
 from hotloop.options.train import TrainOptions
-from hotloop.report.units import percent, plain, sparkline, speed
+from hotloop.report.section import percent, plain, sparkline, speed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -21,7 +21,7 @@ from hotloop.cli.results import (
     targets_of,
 )
 from hotloop.core.errors import ExitCode, HotloopError, InputError
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.options.compare import CompareOptions
 from hotloop.options.validate import ValidateOptions
 

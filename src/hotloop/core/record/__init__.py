@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.errors import ExitCode, InputError, Notice, worst
 from hotloop.core.files import small_text, write_new
-from hotloop.core.notices import Notice
 from hotloop.core.record.codec import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.comparison import Comparison, Statistical, Validation
 from hotloop.core.record.experiments import BudgetResult, Soak, Sweep, Tuning

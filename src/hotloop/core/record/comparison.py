@@ -8,7 +8,7 @@ from typing import Literal
 
 from hotloop.core.record.codec import Amount, Count
 from hotloop.core.record.metadata import CodeInfo, Described, PathRan, Work
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 
 BYTES = "bytes"  # The strictest way to compare, and the usual one
 BUNDLE_FORMAT = 1  # Of the files that show a difference again

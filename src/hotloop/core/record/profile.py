@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hotloop.core.record.codec import Amount, Count, Interval
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import How, TimeTree, grow
 
 # Calls that actions were drawn for, calls that were played of them, and how often that came in a row.

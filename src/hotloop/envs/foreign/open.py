@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.errors import InputError, MissingError, SetupError, TheirError
+from hotloop.core.errors import Code, InputError, MissingError, SetupError, TheirError, notice
 from hotloop.core.files import confinement
 from hotloop.core.machine import install_line, need
-from hotloop.core.notices import Code, notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
 from hotloop.core.record.metadata import Described
-from hotloop.core.settings import hash_of
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, hash_of
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import NUMBERS, numbered

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import HotloopError, InputError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, HotloopError, InputError, Notice, notice
 from hotloop.envs.callables import parameters_of
 from hotloop.envs.foreign.inside import attribute
 from hotloop.envs.subject import Subject

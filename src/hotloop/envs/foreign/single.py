@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Notice
+from hotloop.core.errors import InputError, Notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import STEPS
 from hotloop.envs.foreign.inside import (

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import InputError, unknown
-from hotloop.core.notices import Notice
+from hotloop.core.errors import InputError, Notice, unknown
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
 from hotloop.envs.batch import Batch

@@ -23,8 +23,7 @@ from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
-from hotloop.core.settings import apply, hash_of
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, apply, hash_of
 from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch

@@ -16,7 +16,7 @@ from hotloop.core.machine import git, hash_of_file
 from hotloop.core.process.worker import end_group, start
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import CompareSettings, measure_comparison
 from hotloop.lab.compare.process import NOT_COUNTED, CommitContender, ProcessSide

@@ -13,8 +13,7 @@ from statistics import fmean
 from string import ascii_lowercase
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError, unknown
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, notice, unknown
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
@@ -47,9 +46,8 @@ from hotloop.lab.measure.record import (
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled, share_instances
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome, ratio
-from hotloop.stats.summary import with_metrics
+from hotloop.stats.summary import FEWEST, with_metrics
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
 

@@ -9,12 +9,11 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Protocol
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, Notice
 from hotloop.core.machine import Sources, code
-from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import CodeInfo, Instructions
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn, collect_rest
 from hotloop.envs.projects import Process, is_apart, open_separately, sources
 from hotloop.envs.spec import Spec

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hotloop.core.errors import ExitCode, HotloopError, InputError, worst
+from hotloop.core.errors import Code, ExitCode, HotloopError, InputError, notice, worst
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import git, machine
-from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget, Project, parse
 from hotloop.core.record import Record, file_name, read, stacks

@@ -16,7 +16,7 @@ from hotloop.core.machine import git
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import NAME, Budget, put_budget, read
 from hotloop.core.record import Record
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.checks import estimate, rounded
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import run

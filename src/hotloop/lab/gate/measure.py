@@ -22,7 +22,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.experiments import BudgetResult
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge import baselines
 from hotloop.judge.checks import (
     MEMORY,
@@ -56,9 +56,8 @@ from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import Metric, Program
 from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.gate import GateOptions
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
-from hotloop.stats.summary import with_metrics
+from hotloop.stats.summary import FEWEST, with_metrics
 
 KIND = "gate"
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import InputError
+from hotloop.core.errors import Code, InputError, Notice, notice, profiled_notice
 from hotloop.core.machine import code, machine, project
-from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record import Method, Record, new_record
 from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work

@@ -17,9 +17,8 @@ from statistics import fmean
 from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.machine import stolen_ticks
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.turn_clock import RUN_IN, Turn, collect_rest, is_work
 from hotloop.envs.subject import Subject
@@ -28,7 +27,7 @@ from hotloop.lab.measure.policy import Play
 from hotloop.lab.measure.sides import Side, calls_for
 from hotloop.options.bench import USUAL, BenchOptions
 from hotloop.options.compare import BUDGET_S
-from hotloop.stats.intervals import FEWEST, FIRST
+from hotloop.stats.summary import FEWEST, FIRST
 
 # Mean length of a turn over the sides, unless one call is longer.
 #

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hotloop.core.errors import InputError, unknown
+from hotloop.core.errors import InputError, Notice, unknown
 from hotloop.core.machine import need
-from hotloop.core.notices import Notice
 from hotloop.core.record.profile import Draw
+from hotloop.core.settings import names_callable
 from hotloop.core.spans import span
-from hotloop.core.target import names_callable
 from hotloop.core.turn_clock import repeat
 from hotloop.envs import callables, tapes
 from hotloop.envs.batch import Batch

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.clock import now_ns, utc_now
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import Code, InputError, Notice, SetupError, notice
 from hotloop.core.machine import Sources, changed_sources, code, machine, read_sources
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress
 from hotloop.core.record import EPISODES_PER_S, Method, Record, new_record
@@ -27,9 +26,8 @@ from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import RandomPlay
 from hotloop.lab.validate.equal import field_hashes, read_global_rng, set_global_rng
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import with_metrics
+from hotloop.stats.summary import FEWEST, with_metrics
 
 
 class Recorder:

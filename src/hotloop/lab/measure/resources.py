@@ -14,7 +14,7 @@ from pathlib import Path
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.metadata import Instructions
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.probes.instructions import Counter

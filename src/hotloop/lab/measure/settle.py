@@ -18,7 +18,8 @@ from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
 from hotloop.lab.measure.sides import Side
 from hotloop.options.compare import THOROUGH_BUDGET_S
-from hotloop.stats.intervals import (
+from hotloop.stats.ratio import outcome, ratio, within_self_noise
+from hotloop.stats.summary import (
     EARLY_MISS_IN,
     FEWEST,
     FINAL_MISS_IN,
@@ -27,7 +28,6 @@ from hotloop.stats.intervals import (
     next_look,
     sign_rank,
 )
-from hotloop.stats.ratio import outcome, ratio, within_self_noise
 
 AGAIN = "again"  # A second instance of the baseline: the noise of the machine
 LOOK_IN = 16  # After one in so many rounds, at random, all that the sides show is compared

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.turn_clock import FAMILY
 from hotloop.envs import tapes
 from hotloop.envs.open import open_target

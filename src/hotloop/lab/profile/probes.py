@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core import registry
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import HotloopError, InputError, MissingError, SetupError, unknown
+from hotloop.core.errors import Code, HotloopError, InputError, MissingError, SetupError, notice, unknown
 from hotloop.core.machine import code, machine
-from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Method, Record, new_record
 from hotloop.core.record.metadata import Described, Instructions, PathRan, Work
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, Probe, ProbeError, Scene
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.foreign.phases import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge

@@ -17,14 +17,13 @@ from typing import Any
 
 from hotloop.core import registry, spans
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.profile import PYTHON, Overhead, Phase, Spread, describe_times
 from hotloop.core.registry import Probe
+from hotloop.core.settings import Target
 from hotloop.core.spans import glance, span
-from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, add
 from hotloop.core.turn_clock import Turn, timed
 from hotloop.envs import tapes
@@ -80,7 +79,7 @@ from hotloop.lab.profile.slow import CallWatch
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.sim.games import counted_games, rounds_for_games, with_games
 from hotloop.lab.sim.seated import Seated, is_seated
-from hotloop.stats.intervals import FEWEST
+from hotloop.stats.summary import FEWEST
 
 PAIRS = 20
 

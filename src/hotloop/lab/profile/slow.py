@@ -20,8 +20,8 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.metadata import CodeInfo, own_commit
 from hotloop.core.record.profile import WALL, Pauses, Repeated, RerunResult, Slow, SlowStep, Spread
+from hotloop.core.settings import Target
 from hotloop.core.spans import span
-from hotloop.core.target import Target
 from hotloop.core.turn_clock import repeat
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject

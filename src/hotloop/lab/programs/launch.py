@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from hotloop.core.errors import InputError, SetupError, UndecidedError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, SetupError, UndecidedError, notice
 from hotloop.core.process.worker import end_group, start
-from hotloop.stats.trend import without_warmup
+from hotloop.stats.summary import without_warmup
 
 LAUNCHER = Path(__file__).parents[1] / "workers" / "launcher.py"
 

@@ -18,8 +18,7 @@ from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
 from hotloop.core.record.experiments import OPEN_FILES, PRINTED, RSS_BYTES, RUNNING
 from hotloop.core.record.metadata import CodeInfo, Described, PathRan, Work
 from hotloop.core.record.profile import Finding, Table
-from hotloop.core.settings import hash_of
-from hotloop.core.target import RUNG, RUNG_FILE
+from hotloop.core.settings import RUNG, RUNG_FILE, hash_of
 from hotloop.core.turn_clock import Turn
 from hotloop.judge.compare import MOVED, ComparisonInput, RunConditions, check_alike, conclude
 from hotloop.judge.judge import judge
@@ -39,9 +38,8 @@ from hotloop.lab.programs.launch import (
 )
 from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.sweeps import SoakProgramOptions
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import half_width, outcome, ratio
-from hotloop.stats.summary import with_metrics
+from hotloop.stats.summary import FEWEST, with_metrics
 
 PROGRAM = "program"  # What it was, where others have their implementation
 OWN = "its own"  # The policy: what a program does is its own affair

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hotloop.core import spans
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, notice
+from hotloop.core.errors import Code, InputError, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     CONTEST,
@@ -31,8 +30,8 @@ from hotloop.core.record import (
 )
 from hotloop.core.record.profile import WALL, Finding, Phase, Table, describe_times
 from hotloop.core.registry import find
+from hotloop.core.settings import Target
 from hotloop.core.spans import peak_rss_bytes
-from hotloop.core.target import Target
 from hotloop.envs.foreign.inside import ENV_RESET, ENV_STEP, OBSERVE
 from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.vector import NEXT_STEP

@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError, TheirError
+from hotloop.core.errors import InputError, Notice, TheirError
 from hotloop.core.machine import need
-from hotloop.core.notices import Notice
 from hotloop.core.registry import find
-from hotloop.core.settings import hash_of
+from hotloop.core.settings import Target, hash_of, names_callable
 from hotloop.core.spans import span
-from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables, tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.inside import BROKEN, ENV_STEP, raised

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     CONTEST,
@@ -27,9 +26,8 @@ from hotloop.core.record import (
     Resources,
 )
 from hotloop.core.registry import find
-from hotloop.core.settings import by_role, parameter
+from hotloop.core.settings import Target, by_role, parameter
 from hotloop.core.spans import peak_rss_bytes
-from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host

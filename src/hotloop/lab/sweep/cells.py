@@ -13,17 +13,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
+from hotloop.core.errors import Code, ExitCode, HotloopError, InputError, Notice, SetupError, notice
 from hotloop.core.files import save
 from hotloop.core.machine import code, machine
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.process.supervisor import STEP_S, ExitReport, StandstillLimits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, file_name, read
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.settings import hash_of
-from hotloop.core.target import Target, names_code
+from hotloop.core.settings import Target, hash_of, names_code
 from hotloop.stats.summary import with_metrics
 
 OURS = "hotloop.lab."  # Experiments are functions of this package: no file decides what else is called

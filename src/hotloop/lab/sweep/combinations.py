@@ -15,7 +15,7 @@ from hotloop.core.project import PROGRAM
 from hotloop.core.record import Record
 from hotloop.core.record.experiments import RSS, Refused
 from hotloop.core.record.metadata import Described
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs

@@ -29,7 +29,7 @@ from hotloop.core.record import (
     run_id,
 )
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab import bench as benching
 from hotloop.lab import soak as soaks

@@ -16,8 +16,7 @@ from typing import Any, TypeVar, get_origin
 
 from hotloop.core import registry, spans
 from hotloop.core.clock import now_ns, utc_now
-from hotloop.core.errors import InputError, unknown
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, notice, unknown
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, Record, run_id
@@ -34,8 +33,7 @@ from hotloop.core.record.experiments import (
     SweepPoint,
 )
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.settings import describe
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, describe
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import timed
 from hotloop.envs.foreign.inside import ENV_STEP

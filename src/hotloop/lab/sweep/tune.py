@@ -20,7 +20,7 @@ from hotloop.core.project import PROGRAM
 from hotloop.core.record import Record, run_id
 from hotloop.core.record.experiments import BENCH, PHASE, RSS, TRAIN, LearningCheck, Refused, Tried, Tuning
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge import sweep as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import CompareSettings as Comparing
@@ -51,7 +51,7 @@ from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainContender, TrainSide, compare_trainings, spec_of, untimed
 from hotloop.options.sweeps import FIRST_ROUNDS, SearchOptions
-from hotloop.stats.intervals import FEWEST
+from hotloop.stats.summary import FEWEST
 
 CELL_S = 5.0  # What a cell of envs alone takes about, over all rungs
 

@@ -24,7 +24,7 @@ from hotloop.core.cluster import LOCAL, check_address, place_of, ray_error_text
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.machine import need, usable_cores
 from hotloop.core.process.worker import start
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.core.time_tree import TimeTree
 from hotloop.envs.batch import Batch
 from hotloop.lab.sweep.on_ray import OnRay, on_ray

@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.cluster import LOCAL
-from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
+from hotloop.core.errors import (
+    Code,
+    ExitCode,
+    HotloopError,
+    InputError,
+    Notice,
+    SetupError,
+    notice,
+    profiled_notice,
+)
 from hotloop.core.files import NO_ROOM
 from hotloop.core.machine import need
-from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Activity
 from hotloop.core.progress import InterruptFlag
@@ -26,8 +34,8 @@ from hotloop.core.record import OUTCOME, Record, Resources, run_id
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import describe_times
+from hotloop.core.settings import Target
 from hotloop.core.spans import peak_rss_bytes, resident_bytes
-from hotloop.core.target import Target
 from hotloop.core.time_tree import TimeTree, add, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from hotloop.core import registry
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import InputError, WriteError, unknown
+from hotloop.core.errors import Code, InputError, Notice, WriteError, notice, unknown
 from hotloop.core.files import check_room, free_path, whole_bytes, write_new
-from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.process.lifeline import anchored
 from hotloop.core.record import file_name
 from hotloop.core.record.codec import from_plain, parse
 from hotloop.core.record.metadata import Described
-from hotloop.core.settings import apply, by_role, describe, hash_of
-from hotloop.core.target import Target, names_code
+from hotloop.core.settings import Target, apply, by_role, describe, hash_of, names_code
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import GYM, open_trainable
 from hotloop.envs.open import make

@@ -16,7 +16,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Method, Record
 from hotloop.core.record.comparison import AFTER, RETURNS, Validation
 from hotloop.core.record.metadata import CodeInfo, Instructions
-from hotloop.core.target import ENV_ONLY, EVAL_EVERY, RUNGS, Target
+from hotloop.core.settings import ENV_ONLY, EVAL_EVERY, RUNGS, Target
 from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock
 from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge

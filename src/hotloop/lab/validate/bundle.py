@@ -29,8 +29,7 @@ from hotloop.core.record.comparison import (
     Configuration,
     Difference,
 )
-from hotloop.core.settings import describe
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, describe
 from hotloop.envs.spec import BatchSettings
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions

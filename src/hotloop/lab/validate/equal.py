@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.machine import need
 from hotloop.core.progress import Progress
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.training import open_trainable, random_actions
 from hotloop.envs.open import make

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from hotloop.core import registry
 from hotloop.core.errors import HotloopError, InputError, MissingError
 from hotloop.core.machine import usable_cores
-from hotloop.core.settings import describe
-from hotloop.core.target import Target
+from hotloop.core.settings import Target, describe
 from hotloop.core.world import Rival
 from hotloop.envs import projects
 from hotloop.envs.cuda import device

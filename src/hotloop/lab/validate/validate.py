@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import HotloopError, InputError, SetupError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import Code, HotloopError, InputError, Notice, SetupError, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Difference, PlayedTape, Validation
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import open_separately

@@ -22,7 +22,7 @@ from typing import Any
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.process.serve import serve
 from hotloop.core.record import Record, Resources
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.resources import count_by, open_counter

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 
 MOST_DRAWN = 1 << 12  # Calls whose actions are made at a time; a turn that needs more goes through them again

@@ -45,7 +45,7 @@ def count_target(text: str) -> None:
     import numpy as np
 
     from hotloop.core.errors import HotloopError
-    from hotloop.core.target import Target
+    from hotloop.core.settings import Target
     from hotloop.lab.measure.policy import play_of
     from hotloop.lab.measure.sides import no_collection, play
     from hotloop.lab.measure.target import check_player, open_subject
@@ -74,7 +74,7 @@ def count_target(text: str) -> None:
 
 def play_target(text: str) -> None:
     from hotloop.core.clock import now_ns
-    from hotloop.core.target import Target
+    from hotloop.core.settings import Target
     from hotloop.lab.profile.probes import draw_calls, prepare_subject
 
     settings = json.loads(text)

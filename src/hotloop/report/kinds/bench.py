@@ -2,37 +2,38 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code
 from hotloop.core.record import ENV_STEPS_PER_S, Record
-from hotloop.report.facts import (
-    Rows,
-    by_spread,
-    cost_line,
-    goal_words,
-    is_alone,
-    measured,
-    origin,
-    path_line,
-    ran_as,
-    spread,
-)
 from hotloop.report.kinds.compare import comparisons, program_method, ratio_words, run_measures
 from hotloop.report.kinds.times import breakdown
 from hotloop.report.section import (
     Heading,
+    Rows,
     Section,
     Sections,
     Span,
     Words,
+    by_spread,
+    cost_line,
+    count,
     facts,
+    goal_words,
+    is_alone,
+    measured,
     number_columns,
+    origin,
+    path_line,
+    percent,
+    ran_as,
+    speed,
+    speed_interval,
+    spread,
     table,
     text_columns,
+    took,
 )
-from hotloop.report.units import count, percent, speed, speed_interval, took
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import label, summarise
+from hotloop.stats.summary import FEWEST, label, summarise
 
 
 def bench(records: Sequence[Record]) -> Sections:

@@ -22,9 +22,9 @@ from hotloop.core.record.experiments import (
     Trend,
 )
 from hotloop.report.charts import Panel, PanelCurve
-from hotloop.report.facts import origin
 from hotloop.report.kinds.times import findings
 from hotloop.report.section import (
+    SIZES,
     Curve,
     Heading,
     Lines,
@@ -34,12 +34,19 @@ from hotloop.report.section import (
     Span,
     Tone,
     Words,
+    count,
     facts,
     number_columns,
+    origin,
+    percent,
+    plain,
+    plain_float,
+    scaled,
+    sparkline,
+    speed,
     table,
     text_columns,
 )
-from hotloop.report.units import SIZES, count, percent, plain, plain_float, scaled, sparkline, speed
 
 COLUMNS = (
     *text_columns("budget", "verdict", whole=True),

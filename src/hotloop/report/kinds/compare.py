@@ -8,22 +8,34 @@ from string import ascii_lowercase, ascii_uppercase
 
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import AFTER, RETURNS, Comparison, Outcome, Ratio
-from hotloop.report.facts import FOREIGN, Rows, origin, paths_line, play_words
 from hotloop.report.section import (
+    FOREIGN,
+    SIZES,
     Note,
+    Rows,
     Section,
     Sections,
     Span,
     Table,
     Words,
+    count,
+    digits,
     facts,
     number_columns,
+    origin,
+    paths_line,
+    percent,
+    plain,
+    plain_float,
+    play_words,
+    scaled,
+    speed,
     table,
     text_columns,
+    took,
 )
-from hotloop.report.units import SIZES, count, digits, percent, plain, plain_float, scaled, speed, took
-from hotloop.stats.intervals import mean_interval
 from hotloop.stats.ratio import outcome as outcome_of
+from hotloop.stats.summary import mean_interval
 
 
 def compare(record: Record) -> Sections:

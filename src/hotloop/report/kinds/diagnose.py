@@ -16,11 +16,14 @@ from hotloop.report.section import (
     Span,
     Tone,
     Words,
+    count,
     number_columns,
+    percent,
+    speed,
     table,
     text_columns,
+    took,
 )
-from hotloop.report.units import count, percent, speed, took
 
 UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s", "runs_per_s": "runs/s"}
 

@@ -7,22 +7,6 @@ from hotloop.core.record import Metric, Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Slow, SlowStep, Spread, read_times
 from hotloop.core.record.profile import Table as Found
 from hotloop.judge.case import timed_functions
-from hotloop.report.facts import (
-    Rows,
-    code_line,
-    cost_line,
-    is_alone,
-    machine_line,
-    measured,
-    method_line,
-    origin,
-    path_line,
-    play_words,
-    size_line,
-    spread,
-    takes_no_actions,
-    title,
-)
 from hotloop.report.kinds import sim
 from hotloop.report.kinds.compare import ratio_words, with_unlike
 from hotloop.report.kinds.times import (
@@ -41,6 +25,8 @@ from hotloop.report.kinds.times import (
     shifts,
 )
 from hotloop.report.section import (
+    CPU,
+    SIZES,
     Branch,
     Chapter,
     Column,
@@ -49,28 +35,38 @@ from hotloop.report.section import (
     Lines,
     Note,
     Page,
+    Rows,
     Section,
     Sections,
     Span,
     Table,
     Tree,
     Words,
-    facts,
-    number_columns,
-    table,
-    text_columns,
-)
-from hotloop.report.units import (
-    CPU,
-    SIZES,
+    code_line,
+    cost_line,
     count,
+    facts,
+    is_alone,
+    machine_line,
+    measured,
+    method_line,
+    number_columns,
     on_core,
+    origin,
+    path_line,
     percent,
     plain,
+    play_words,
     scaled,
+    size_line,
     speed,
     speed_interval,
+    spread,
+    table,
+    takes_no_actions,
+    text_columns,
     times,
+    title,
     took,
 )
 from hotloop.stats.summary import label

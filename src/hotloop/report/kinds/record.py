@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hotloop.core.errors import InputError
-from hotloop.core.notices import Code
+from hotloop.core.errors import Code, InputError
 from hotloop.core.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.facts import commit_words, measured, notices, title
 from hotloop.report.kinds import bench, checks, compare, profile, sim, sweep, train, validate
 from hotloop.report.kinds.compare import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
@@ -20,15 +18,21 @@ from hotloop.report.section import (
     Sections,
     Span,
     Words,
+    commit_words,
+    count,
     facts,
+    measured,
+    notices,
     number_columns,
+    percent,
+    speed,
+    speed_interval,
     table,
     text_columns,
+    title,
 )
-from hotloop.report.units import count, percent, speed, speed_interval
-from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
-from hotloop.stats.trend import Change
+from hotloop.stats.summary import FEWEST, Change
 
 Told = Callable[[Record], Sections]
 

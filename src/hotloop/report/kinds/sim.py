@@ -20,15 +20,6 @@ from hotloop.core.record import (
     Record,
     Resources,
 )
-from hotloop.report.facts import (
-    log_lines,
-    mean_line,
-    origin,
-    pace_line,
-    path_line,
-    title,
-    work_line,
-)
 from hotloop.report.kinds.times import resources
 from hotloop.report.section import (
     Facts,
@@ -37,12 +28,22 @@ from hotloop.report.section import (
     Sections,
     Span,
     facts,
+    log_lines,
+    mean_line,
     number_columns,
+    origin,
+    pace_line,
+    path_line,
+    plain,
+    speed,
+    speed_interval,
     table,
     text_columns,
+    title,
+    took,
+    work_line,
 )
-from hotloop.report.units import plain, speed, speed_interval, took
-from hotloop.stats.intervals import wilson_interval
+from hotloop.stats.summary import wilson_interval
 
 MOST_AGENTS = 8  # That have rows of their own
 

@@ -25,9 +25,9 @@ from hotloop.core.record.experiments import (
 )
 from hotloop.judge.sweep import Line, lines_of, phases_of, share
 from hotloop.report.charts import Panel, PanelCurve
-from hotloop.report.facts import is_alone, origin, play_words
 from hotloop.report.kinds.compare import comparisons, outcome_words, ratio_words
 from hotloop.report.section import (
+    SIZES,
     Drawing,
     Heading,
     Lines,
@@ -38,13 +38,22 @@ from hotloop.report.section import (
     Span,
     Tone,
     Words,
+    count,
     facts,
+    is_alone,
     number_columns,
+    origin,
+    percent,
+    plain_float,
+    play_words,
+    scaled,
+    speed,
+    speed_interval,
     table,
     text_columns,
+    took,
 )
 from hotloop.report.shapes import HeatMap, draw_heat
-from hotloop.report.units import SIZES, count, percent, plain_float, scaled, speed, speed_interval, took
 from hotloop.stats.fit import Fitted
 
 WIDE, HIGH = 56, 12  # Characters of the field

@@ -8,8 +8,9 @@ from hotloop.core.record import Record, Resources
 from hotloop.core.record.profile import OWN_STEP, PYTHON, STEP, WALL, Finding, read_times
 from hotloop.core.record.profile import Table as Found
 from hotloop.core.time_tree import HOW, LARGEST, REST, WHOLE, How, TimeTree, caption
-from hotloop.report.facts import Rows
 from hotloop.report.section import (
+    SIZES,
+    TIMES,
     Branch,
     Chapter,
     Column,
@@ -17,16 +18,21 @@ from hotloop.report.section import (
     Kind,
     Note,
     Picture,
+    Rows,
     Section,
     Sections,
     Span,
     Table,
     Tree,
     Words,
+    count,
     facts,
+    percent,
+    plain_float,
+    scaled,
+    sparkline,
     table,
 )
-from hotloop.report.units import SIZES, TIMES, count, percent, plain_float, scaled, sparkline
 
 FOLD_BELOW = 0.01  # Of the step; smaller phases share one line
 SELF = "self"  # What a row has beyond its children

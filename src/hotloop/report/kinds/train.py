@@ -7,7 +7,6 @@ from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.profile import WALL
 from hotloop.core.time_tree import TimeTree, tree_text
 from hotloop.judge.course import views
-from hotloop.report.facts import origin, path_line, title
 from hotloop.report.kinds.times import (
     Cell,
     account_of,
@@ -19,6 +18,7 @@ from hotloop.report.kinds.times import (
     resource_chapters,
 )
 from hotloop.report.section import (
+    CPU,
     Chapter,
     Curve,
     Facts,
@@ -28,12 +28,19 @@ from hotloop.report.section import (
     Section,
     Sections,
     Span,
+    count,
     facts,
     number_columns,
+    on_core,
+    origin,
+    path_line,
+    percent,
+    speed,
+    speed_interval,
     table,
     text_columns,
+    title,
 )
-from hotloop.report.units import CPU, count, on_core, percent, speed, speed_interval
 
 # What a curve is called, and the values it is of.
 CURVES = {"return": "return_per_agent", "eval": "eval_return", "agreement": "agreement"}

@@ -13,23 +13,24 @@ from hotloop.core.record.comparison import (
     field_words,
 )
 from hotloop.report import section
-from hotloop.report.facts import Rows, origin
 from hotloop.report.kinds.compare import ratio_words
 from hotloop.report.section import (
     Heading,
     Lines,
     Note,
+    Rows,
     Section,
     Sections,
     Span,
     Table,
     Words,
+    count,
     facts,
     number_columns,
+    origin,
     table,
     text_columns,
 )
-from hotloop.report.units import count
 
 EQUAL = Span("equal", "good", strong=True)
 UNEQUAL = Span("NOT EQUAL", "bad", strong=True)

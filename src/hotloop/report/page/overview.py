@@ -13,11 +13,9 @@ from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.baselines import Series
 from hotloop.judge.compare import unlike_plays
 from hotloop.report import html
-from hotloop.report.facts import commit_words, left_out
 from hotloop.report.kinds import checks
 from hotloop.report.kinds.record import change_words, summary, unlike_words
-from hotloop.report.section import Span, Words, text_of
-from hotloop.report.units import count, speed, speed_interval
+from hotloop.report.section import Span, Words, commit_words, count, left_out, speed, speed_interval, text_of
 
 Numbers = Mapping[str, int]  # Run ids, and what a click on them opens
 

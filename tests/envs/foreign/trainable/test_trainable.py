@@ -11,7 +11,7 @@ from support.made_to_train import Echo
 
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.forms import action_reader, observation_reader
 from hotloop.envs.foreign.training import EnvsBatch, open_trainable, shared_out

@@ -15,7 +15,7 @@ from hotloop.cli.console import PIPE_WIDTH
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Statistical
-from hotloop.core.target import Target
+from hotloop.core.settings import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.validate.distributions import KINDS, NEEDED, pairs_of, validate
 from hotloop.lab.validate.features import (
