@@ -24,6 +24,8 @@ LONG, TOO_LONG = 30, 45  # Words of a sentence
 MOST_COMMAS = 3
 HARD = 2  # Rules that a sentence may not reach
 
+GENERATED = ("commands.md", "warnings.md")  # Written by tools/reference.py from texts of the code
+
 RULES = {
     "a clause as the subject": (
         r"(?:^|[;:.] )(?:What|Who|Whoever|Whatever|Where)\b"
@@ -115,7 +117,7 @@ def pages() -> list[Path]:
     """Return the pages that people read."""
     return [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
-        *sorted((ROOT / "docs").glob("*.md")),
+        *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED),
     ]
 
 
