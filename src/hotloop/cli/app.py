@@ -57,7 +57,10 @@ def run(argv: Sequence[str]) -> int:
     try:
         code: int | None = application(words, prog_name="hotloop", standalone_mode=False)
     except USAGE_ERROR as error:
-        print(usage_line(error), file=sys.stderr)
+        command = error.ctx.command_path if getattr(error, "ctx", None) else "hotloop"
+        message = " ".join(error.format_message().split()).rstrip(".")
+        way = f"{command[:-2]}--help {DASHES}" if command.endswith(DASHES) else f"{command} --help"
+        print(f"{command}: {message}; {way} says how", file=sys.stderr)
         return ExitCode.USAGE
     except SystemExit as ended:
         completes = any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
@@ -138,11 +141,3 @@ def show_help(
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
     return ExitCode.USAGE
-
-
-def usage_line(error: Any) -> str:
-    """Put what was wrong and the way to the help in one line."""
-    command = error.ctx.command_path if getattr(error, "ctx", None) else "hotloop"
-    message = " ".join(error.format_message().split()).rstrip(".")
-    help_words = f"{command} --help" if not command.endswith(DASHES) else f"{command[:-2]}--help {DASHES}"
-    return f"{command}: {message}; {help_words} says how"

@@ -110,14 +110,12 @@ def keep_record(record: "Record", keep: SaveRecord) -> "Record":
 
     What user code did to the process is undone first, and said in it.
     """
-    from hotloop.judge.judge import unsaved
-
     record = settle_record(record)
     try:
         remark(f"saved {keep(record)}")
     except SetupError as error:
         remark(f"not saved: {error}")
-        return unsaved(record)
+        return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.USAGE))))
     return record
 
 

@@ -116,13 +116,6 @@ MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 
 
-def scramble(x: int) -> int:
-    """Spread every bit of a 64-bit word over all of them (the finaliser of SplitMix64)."""
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-    return x ^ (x >> 31)
-
-
 def mix(*words: int) -> int:
     """Fold words into one, so that changing any of them or their order changes the result.
 
@@ -146,7 +139,11 @@ class Draws:
         self.key = mix(episode_seed, tick)
 
     def word(self, lane: int) -> int:
-        return scramble((self.key + lane * GOLDEN) & MASK)
+        """Return 64 bits, each spread over all of them (the finalizer of SplitMix64)."""
+        x = (self.key + lane * GOLDEN) & MASK
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+        return x ^ (x >> 31)
 
     def below(self, lane: int, bound: int) -> int:
         """A whole number from 0 to bound - 1, by multiplying the upper 32 bits."""

@@ -81,13 +81,6 @@ def defer_interrupt() -> Iterator[list[int]]:
 
 
 @contextmanager
-def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
-    """Call a function at every interruption instead of raising it."""
-    with handling(lambda *_: heard()):
-        yield
-
-
-@contextmanager
 def handling(handler: Handler, signals: Sequence[signal.Signals] | None = None) -> Iterator[None]:
     """Handle signals, by default those that would interrupt the command now; an ignored one stays ignored."""
     if threading.current_thread() is not threading.main_thread():

@@ -48,11 +48,6 @@ def components(world: str) -> dict[str, World]:
     return {part.name: part for part in import_module(f"{folder}.{COMPONENTS}").components}
 
 
-def contests() -> list[str]:
-    """The worlds whose episodes are games against a player."""
-    return [name for name, world in worlds().items() if world.contest]
-
-
 def presets(world: World) -> tuple[PresetTarget, ...]:
     """Every preset of a world, in its order."""
     return tuple(PresetTarget(world=world, preset=preset) for preset in world.presets)

@@ -98,16 +98,12 @@ class SignalTimer:
     def stop(self) -> None:
         """Give the timer back; a signal that is still on its way finds a handler that does nothing."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, not_heard)
+        signal.signal(signal.SIGALRM, lambda *_: None)
         time.sleep(ON_ITS_WAY_S)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._sampler.note(frame, is_own=True)
-
-
-def not_heard(number: int, frame: FrameType | None) -> None:
-    """Hear a signal that came after the last sample."""
 
 
 class SideThread:

@@ -63,11 +63,6 @@ class Part:
 WHOLE = Part(share=1.0)
 
 
-def is_timed_by(function: "Row", row: "Row") -> bool:
-    """Return whether a row is that of a function, or the function itself."""
-    return row.name in (function.name, function.name.rpartition(".")[2])
-
-
 def timed_functions(phases: Sequence[Phase], functions: Iterable[str]) -> dict[str, Phase]:
     """Return the phase of each function that has a row of the tree, by the function's name.
 
@@ -289,7 +284,9 @@ class Case:
     def hottest_line(self) -> tuple[str, float] | None:
         """The line of the lever that takes most of its time with its code, and its share of that time."""
         function, row, line = next(self._functions(YOURS), None), self.lever, self.fact(FUNCTIONS, LINE)
-        if function is None or row is None or line is None or not is_timed_by(function, row):
+        if function is None or row is None or line is None:
+            return None
+        if row.name not in (function.name, function.name.rpartition(".")[2]):  # another function's row
             return None
         return str(line), float(self.fact(FUNCTIONS, f"{LINE}_share"))
 
@@ -379,11 +376,6 @@ def is_yours(file: str) -> bool:
     return is_installed(file) and not INSTALLED.search(file)
 
 
-def is_environment(file: str) -> bool:
-    """Return whether a file may be of an installed environment: of a package that is no general library."""
-    return is_installed(file) and not GENERAL.search(file)
-
-
 def own_stacks(found: Mapping[Stack, float], ours: str) -> dict[Stack, float]:
     """Return the time by the user's own frames; those of packages if the user's are hardly there.
 
@@ -393,7 +385,9 @@ def own_stacks(found: Mapping[Stack, float], ours: str) -> dict[Stack, float]:
     yours = reduced(found, is_yours, ours)
     if sum(yours.values()) >= LEAST_YOURS * whole:
         return yours
-    return reduced(found, is_environment, ours) or reduced(found, is_installed, ours)
+    # A package that is no general library may be an installed environment.
+    environments = reduced(found, lambda file: is_installed(file) and not GENERAL.search(file), ours)
+    return environments or reduced(found, is_installed, ours)
 
 
 def reduced(found: Mapping[Stack, float], is_wanted: Callable[[str], bool], ours: str) -> dict[Stack, float]:
@@ -416,7 +410,9 @@ def find_lever(yours: Mapping[Stack, float]) -> Frame | None:
     A function that spends nearly all of its time in several of the user's functions gives way to the
     largest of them.
     """
-    found = merged(yours)
+    found: dict[Stack, float] = defaultdict(float)  # Without the lines inside functions
+    for stack, weight in yours.items():
+        found[tuple(identity(frame) for frame in stack)] += weight
     while True:
         totals, _ = measure(found)
         if not totals:
@@ -430,14 +426,6 @@ def find_lever(yours: Mapping[Stack, float]) -> Frame | None:
         if sum(inner.values()) <= (1 - KEEPS) * totals[chosen]:
             return chosen
         found = inner
-
-
-def merged(yours: Mapping[Stack, float]) -> dict[Stack, float]:
-    """Return the time by stack without the lines inside functions."""
-    kept: defaultdict[Stack, float] = defaultdict(float)
-    for stack, weight in yours.items():
-        kept[tuple(identity(frame) for frame in stack)] += weight
-    return dict(kept)
 
 
 def measure(found: Mapping[Stack, float]) -> tuple[dict[Frame, float], dict[Frame, int]]:

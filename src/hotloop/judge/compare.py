@@ -22,7 +22,6 @@ from hotloop.stats.ratio import (
     hull,
     more_pairs,
     outcome,
-    same_direction,
     unpaired_ratio,
     visible,
     within_self_noise,
@@ -512,7 +511,7 @@ def confirm_outcome(evidence: ComparisonInput, found: Outcome) -> tuple[Outcome,
         return "cannot tell", f"the first run found B {found}, the second did not"
     if not all(confirms(found, each, band) for each in evidence.others):
         return "cannot tell", f"B is {found} than one instance of A, and not than another"
-    if not all(same_direction(found, each) for each in evidence.fresh):
+    if not all(each.estimate > 1 if found == "faster" else each.estimate < 1 for each in evidence.fresh):
         why = f"not every instance of B is {found} than every one of A: they differ by themselves"
         return "cannot tell", why
     few = f"; {evidence.too_few[0]}" if evidence.too_few else ""

@@ -63,7 +63,10 @@ class Folder(Confinement):
         if any(each.isspace() for each in text):
             raise InputError(f"the target {text!a} has a space in it: give its keys as `keys`")
         if not names_callable(text):
-            return preset_of(text)
+            names = [each.target for each in presets(find(text).world)]
+            if "/" not in text and len(names) > 1:  # an answer is about one target
+                raise InputError(f"{text} is a world: name one of its presets, {', '.join(names)}")
+            return text
         if REGISTERED.fullmatch(text):
             for part in PARTS.split(text):
                 self.path(part)
@@ -143,11 +146,3 @@ def texts_in(value: str) -> Iterator[str]:
             left += part
         elif isinstance(part, bytes):
             left.append(part.decode(errors="replace"))
-
-
-def preset_of(name: str) -> str:
-    """A preset; a world without one is several targets, and an answer is about one."""
-    found = find(name)
-    if "/" not in name and len(names := [each.target for each in presets(found.world)]) > 1:
-        raise InputError(f"{name} is a world: name one of its presets, {', '.join(names)}")
-    return name

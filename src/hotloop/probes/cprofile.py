@@ -2,7 +2,7 @@
 
 import cProfile
 import pstats
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,6 @@ def look(scene: Scene) -> Finding:
         "slowdown": wall_ns / scene.clean_ns,
     }
     return describe(pstats.Stats(profiler), scene.folder, facts)
-
-
-def of_files(files: Sequence[Path], folder: Path) -> Finding:
-    """What several processes wrote, together."""
-    return describe(pstats.Stats(*map(str, files)), folder, {"processes": len(files)})
 
 
 def describe(found: pstats.Stats, folder: Path, facts: dict[str, Any]) -> Finding:

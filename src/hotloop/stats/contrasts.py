@@ -76,7 +76,7 @@ def contrasts(
     rank = max(FLIPS // (one_false_in * len(largest)), 1)
     return Contrasts(
         means=np.concatenate([block.mean(axis=0) for block in blocks]),
-        errors=np.concatenate([errors_of(block) for block in blocks]),
+        errors=np.concatenate([block.std(axis=0, ddof=1) / np.sqrt(len(block)) for block in blocks]),
         critical=np.partition(largest, -rank, axis=1)[:, -rank][mine],
     )
 
@@ -95,10 +95,3 @@ def flipped(block: "Numbers", signs: "Numbers") -> "Numbers":
     spread = np.maximum(1 - sums**2 / pairs, 1 / pairs) / (pairs - 1)
     found: Numbers = np.abs(sums / np.sqrt(pairs * spread)).max(axis=1)
     return found
-
-
-def errors_of(block: "Numbers") -> "Numbers":
-    import numpy as np
-
-    spread: Numbers = block.std(axis=0, ddof=1) / np.sqrt(len(block))
-    return spread

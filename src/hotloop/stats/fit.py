@@ -90,14 +90,20 @@ def fit(points: Points) -> Fitted | None:
     exponent, free = profile(rows)
     rows = rows_of(usable, lambda size: free[exponent].constant + free[exponent].factor * size**exponent)
     exponent, free = profile(rows)
-    named = allowed_laws(rows, free[exponent])
-    if has_grown(rows):
+    named = laws(rows)
+    least = min([free[exponent].missed, *(best.missed for best in named.values())])
+    most = least + slack(rows, least) + TINY  # laws that explain the values nearly as well as the best curve
+    named = {law: best for law, best in named.items() if best.missed <= most}
+    means = [row.mean for row in rows]
+    if max(means) > GROWN * min(means):
         named.pop("constant", None)
     law, chosen = choose(named, free[exponent])
     if law == "constant":  # beside a constant any exponent of nothing is as good
         exponent, free = profile(rows, pure=True)
-    is_exact = law != "power" and chosen.missed < EXACT
-    inside = [exponent] if is_exact else loo_error(rows, free)
+    inside = [exponent]
+    if law == "power" or chosen.missed >= EXACT:
+        least = min(best.missed for best in free.values())
+        inside = [p for p, best in free.items() if best.missed <= least + slack(rows, least)]
     if max(inside) - min(inside) > WIDE:
         law, chosen, named = "unknown", free[exponent], {}
     return Fitted(
@@ -109,12 +115,6 @@ def fit(points: Points) -> Fitted | None:
         factor=chosen.factor,
         also=tuple(each for each in named if each != law),
     )
-
-
-def has_grown(rows: "Rows") -> bool:
-    """Return whether the sizes' means are further apart than a constant's."""
-    means = [row.mean for row in rows]
-    return max(means) > GROWN * min(means)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,20 +150,6 @@ def profile(rows: Rows, *, pure: bool = False) -> tuple[float, dict[float, Best]
     best = bests(rows, shapes, pure=pure or len(rows) < FEWEST_SIZES)
     found = dict(zip(tried, best, strict=True))
     return min(found, key=lambda p: found[p].missed), found
-
-
-def loo_error(rows: Rows, free: Mapping[float, Best]) -> list[float]:
-    """Return the exponents that explain the values nearly as well as the best."""
-    least = min(best.missed for best in free.values())
-    return [p for p, best in free.items() if best.missed <= least + slack(rows, least)]
-
-
-def allowed_laws(rows: Rows, free: Best) -> dict[Law, Best]:
-    """Return the laws by name that explain the values nearly as well as the best of all curves."""
-    named = laws(rows)
-    least = min([free.missed, *(best.missed for best in named.values())])
-    most = least + slack(rows, least) + TINY
-    return {law: best for law, best in named.items() if best.missed <= most}
 
 
 def laws(rows: Rows) -> dict[Law, Best]:

@@ -88,11 +88,6 @@ def confirms(found: Outcome, ratio: Ratio, band: float) -> bool:
     return found == "slower" and ratio.estimate < 1 / (1 + band) and ratio.high < 1
 
 
-def same_direction(found: Outcome, ratio: Ratio) -> bool:
-    """Return whether B was so here at its best guess, by however little."""
-    return ratio.estimate > 1 if found == "faster" else ratio.estimate < 1
-
-
 def within_self_noise(ratio: Ratio, noise: Ratio, band: float) -> bool:
     """Whether a side differs from itself, and by so much that the whole change may be no more than that."""
     if outcome(noise, band) in ("same", "cannot tell"):

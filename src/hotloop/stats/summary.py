@@ -41,21 +41,16 @@ def summarise(values: Sequence[float]) -> Summary:
     """Summarise raw values, one a round."""
     if not values or not all(abs(value) < LARGEST for value in values):
         raise InputError(f"cannot summarise {reprlib.repr(list(values))}: expected one finite number or more")
+    mean = fmean(values)
     return Summary(
         median=median(values),
-        mean=fmean(values),
-        cv=variation(values),
+        mean=mean,
+        cv=stdev(values) / abs(mean) if len(values) > 1 and mean else None,
         ci95=sign_interval(values),
         min=min(values),
         max=max(values),
         mad=deviation(values),
     )
-
-
-def variation(values: Sequence[float]) -> float | None:
-    """Return the coefficient of variation; None if it is undefined."""
-    mean = fmean(values)
-    return stdev(values) / abs(mean) if len(values) > 1 and mean else None
 
 
 def deviation(values: Sequence[float]) -> float:
@@ -168,11 +163,6 @@ GROWTH = 1.25  # How many times as many rounds there are at the next look
 LOOKS = 40  # At most: from 18 rounds on they reach beyond 100,000
 EARLY_MISS_IN = 4_000  # How rarely the interval of one look may miss
 FINAL_MISS_IN = 25  # How rarely that of the end may: together with 40 in 4,000 that is one in 20
-
-
-def next_look(rounds: int, block: int = 1) -> int:
-    """Return the rounds at which to look again, in whole blocks."""
-    return math.ceil(max(rounds + 1, rounds * GROWTH) / block) * block
 
 
 SUSPECT = 0.01  # The p below which a drift or a new level is told: one false alarm in a hundred quiet runs
@@ -314,7 +304,12 @@ def changes(values: Sequence[float]) -> tuple[Change, ...]:
     """
     skipped = max(0, len(values) - LATEST)
     latest = values[skipped:]
-    found = sorted(splits(latest))
+    if len(latest) < FEWEST_LEVELS:
+        return ()
+    import numpy as np
+
+    series = np.asarray(latest, float)
+    found = sorted(splits_by_distance(np.abs(series[:, None] - series[None, :])))
     edges = [0, *(index for index, _ in found), len(latest)]
     return tuple(
         Change(
@@ -327,18 +322,8 @@ def changes(values: Sequence[float]) -> tuple[Change, ...]:
     )
 
 
-def splits(values: Sequence[float]) -> list[tuple[int, float]]:
-    """Return where the series is split, and how likely chance alone would have done as well."""
-    if len(values) < FEWEST_LEVELS:
-        return []
-    import numpy as np
-
-    series = np.asarray(values, float)
-    return splits_by_distance(np.abs(series[:, None] - series[None, :]))
-
-
 def splits_by_distance(distances: "Values") -> list[tuple[int, float]]:
-    """Return the same of anything whose distances from one another are known."""
+    """Return where values of known distances from one another are split, and the chance of such a split."""
     import numpy as np
 
     if len(distances) < FEWEST_LEVELS:

@@ -15,7 +15,7 @@ from hotloop.cli.console import PIPE_WIDTH, bar, remark, stdout_kept_clean
 from hotloop.cli.results import check_trust, make_room, make_room_for, print_records, save_record, write_named
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.registry import contests, find
+from hotloop.core.registry import find, worlds
 from hotloop.core.settings import Target, apply, describe
 from hotloop.options.sim import SimOptions
 
@@ -106,7 +106,8 @@ def typed_target(options: SimOptions) -> Target:
         check_trust(tape, [Target(target)], options.trust)
         words = [f"player=tape:{tape}", *words]
     if target.startswith(PREFIX):
-        target, words = contests()[0], [target, *words]
+        words = [target, *words]
+        target = next(name for name, world in worlds().items() if world.contest)
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [*(word.removeprefix(PREFIX) for word in words), *["overwrite=true"] * options.overwrite]

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Activity, where
-from hotloop.core.progress import defer_interrupt, hear_interrupt
+from hotloop.core.progress import defer_interrupt, handling
 
 STEP_S = 60.0  # The usual limit of a step
 
@@ -206,7 +206,7 @@ class Supervisor:
     def run(self) -> ExitReport:
         """Watch over the process until it has ended, and everything it started with it."""
         try:
-            with hear_interrupt(self.interrupt):
+            with handling(lambda *_: self.interrupt()):
                 self._listen()
         finally:
             self.close()

@@ -362,11 +362,6 @@ def accept(folder: Path, run_id: str, why: str) -> Path:
     return path
 
 
-def read_accepted(path: Path) -> Accepted:
-    """Read what was accepted; InputError where the file says something else."""
-    return read_beside(path, Accepted, "accepted change")
-
-
 def read_beside(path: Path, kind: type[T], what: str) -> T:
     """Read a file beside a record; InputError where it holds something else."""
     try:

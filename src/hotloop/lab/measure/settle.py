@@ -7,7 +7,7 @@ of a side's name says whose it is.
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
+from math import ceil, exp, log
 from statistics import fmean, median
 
 from hotloop.core.clock import now_ns
@@ -23,9 +23,9 @@ from hotloop.stats.summary import (
     EARLY_MISS_IN,
     FEWEST,
     FINAL_MISS_IN,
+    GROWTH,
     LOOKS,
     ONE_MISS_IN,
-    next_look,
     sign_rank,
 )
 
@@ -221,7 +221,7 @@ class LookSchedule:
         if rounds < self._next or rounds % BLOCK or self._looks == LOOKS:
             return False
         self._looks += 1
-        self._next = next_look(rounds, BLOCK)
+        self._next = ceil(max(rounds + 1, rounds * GROWTH) / BLOCK) * BLOCK
         return True
 
 

@@ -3,6 +3,7 @@
 import json
 import linecache
 import os
+import pstats
 import threading
 import time
 from collections import Counter
@@ -129,7 +130,7 @@ def cprofile_finding(room: Path, folder: Path) -> Finding | Obstacle:
     files = sorted(room.glob("*.pstats"))
     if not files:
         return obstacle_of(room, "cprofile")
-    return cprofile.of_files(files, folder)
+    return cprofile.describe(pstats.Stats(*map(str, files)), folder, {"processes": len(files)})
 
 
 def memory_finding(room: Path, folder: Path) -> Finding | Obstacle:

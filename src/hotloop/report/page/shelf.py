@@ -10,10 +10,11 @@ from hotloop.core.project import Budget
 from hotloop.core.record import (
     ACCEPTED_SUFFIX,
     FRAMES_SUFFIX,
+    Accepted,
     Frames,
     Record,
     read,
-    read_accepted,
+    read_beside,
     read_frames,
 )
 from hotloop.report.files import SPEEDSCOPE, TRACE
@@ -62,7 +63,7 @@ def read_shelf(folders: list[Path]) -> Shelf:
             if path.name.endswith(FRAMES_SUFFIX):
                 replays.append(read_frames(path))
             elif path.name.endswith(ACCEPTED_SUFFIX):
-                note = read_accepted(path)
+                note = read_beside(path, Accepted, "accepted change")
                 accepted[note.run_id] = note.why
             else:
                 entries.append(Entry(record=with_metrics(read(path)), path=path))
