@@ -19,13 +19,14 @@ import hotloop
 from hotloop.core.clock import utc_now
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import code, machine
+from hotloop.core.record import Metric
 from hotloop.core.turn_clock import Turn
 from hotloop.envs import native
 from hotloop.lab.measure.loop import Tally, rounds_of
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
 from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import FEWEST, Summary, summarise
+from hotloop.stats.summary import FEWEST, summarise
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -42,7 +43,7 @@ class SideValues:
     """Raw, one a round."""
     agent_steps_per_block: int
     """In a turn."""
-    agent_steps_per_s: Summary
+    agent_steps_per_s: Metric
     tokens_used: float | None
     """Mean tokens in use per agent; None for a side without tokens."""
 

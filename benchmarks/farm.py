@@ -18,10 +18,11 @@ import psutil
 
 import benchmark
 import hotloop
+from hotloop.core.record import Metric
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import Summary, summarise
+from hotloop.stats.summary import summarise
 
 PLAYER = "weighted"
 WORLDS = {"1 of 1,000": (1, 1_000), "100 of 100": (100, 100), "1 of 10,000": (1, 10_000)}
@@ -43,7 +44,7 @@ class Values:
     mean_population: float
 
     @property
-    def per_cpu_s(self) -> Summary:
+    def per_cpu_s(self) -> Metric:
         return summarise([1e9 / ns for ns in self.cpu_ns])
 
 

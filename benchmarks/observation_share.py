@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 import benchmark
+from hotloop.core.record import Metric
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import Summary, summarise
+from hotloop.stats.summary import summarise
 
 AGENTS = (20, 100)
 ENCODERS = ("original", "optimized")
@@ -55,7 +56,7 @@ class Shares:
 
     ns_per_agent_step: Mapping[str, list[float]]
     """Phase to raw values, one a round."""
-    share: Summary
+    share: Metric
 
 
 def side_name(agents: int, encoder: str) -> str:

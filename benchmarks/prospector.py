@@ -15,9 +15,10 @@ import numpy as np
 
 import benchmark
 import hotloop
+from hotloop.core.record import Metric
 from hotloop.core.turn_clock import RUN_IN, Turn
 from hotloop.lab.measure.sides import SubjectSide, play
-from hotloop.stats.summary import Summary, summarise
+from hotloop.stats.summary import summarise
 from threads import measure_ways
 
 TARGET = "prospector/default"
@@ -97,7 +98,7 @@ def measure_ladder(rounds: int, steps: int) -> dict[str, Any]:
     }
 
 
-def measure_resets(rounds: int, steps: int) -> Summary:
+def measure_resets(rounds: int, steps: int) -> Metric:
     """Microseconds of a reset, one value a round."""
     timed = side("timed", profile=True)
     batch = timed.subject
@@ -110,7 +111,7 @@ def measure_resets(rounds: int, steps: int) -> Summary:
     return summarise(costs)
 
 
-def page(ladder: dict[str, Any], threads: dict[int, dict[str, Any]], resets: Summary) -> str:
+def page(ladder: dict[str, Any], threads: dict[int, dict[str, Any]], resets: Metric) -> str:
     rows = [
         [
             name,

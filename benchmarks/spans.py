@@ -14,8 +14,9 @@ from typing import Any
 
 import benchmark
 from hotloop.core import spans
+from hotloop.core.record import Metric
 from hotloop.core.spans import python
-from hotloop.stats.summary import Summary, summarise
+from hotloop.stats.summary import summarise
 
 CALLS = 20_000
 LIMITS_NS = {"mark, off": 15, "mark": 60, "mark by number": 60, "span": 300}
@@ -60,7 +61,7 @@ def kinds() -> dict[str, Callable[[], float]]:
     return found
 
 
-def row(name: str, ns: Summary) -> list[str]:
+def row(name: str, ns: Metric) -> list[str]:
     promised = f"{LIMITS_NS[name]} ns" if name in LIMITS_NS else ""
     return [
         name,

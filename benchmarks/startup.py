@@ -14,7 +14,8 @@ from pathlib import Path
 
 import benchmark
 from hotloop.core.clock import now_ns
-from hotloop.stats.summary import Summary, summarise
+from hotloop.core.record import Metric
+from hotloop.stats.summary import summarise
 
 PROGRAM = """
 from time import perf_counter_ns
@@ -59,7 +60,7 @@ def measure(rounds: int) -> dict[str, list[int]]:
     return {name: raw[2:] for name, raw in benchmark.in_turns(KINDS, rounds + 2).items()}
 
 
-def row(name: str, ns: Summary) -> list[str]:
+def row(name: str, ns: Metric) -> list[str]:
     extremes = f"{ns.min / 1e6:.1f} .. {ns.max / 1e6:.1f} ms"
     return [name, f"{ns.median / 1e6:.1f} ms", extremes, benchmark.percent(ns.cv)]
 

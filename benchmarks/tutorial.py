@@ -15,13 +15,14 @@ from typing import Any
 import benchmark
 import hotloop
 from hotloop.core.errors import ExitCode
+from hotloop.core.record import Metric
 from hotloop.core.settings import Target
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import Summary, summarise
+from hotloop.stats.summary import summarise
 
 EXAMPLES = benchmark.HERE.parent / "examples"
 SIDES = {"plain": "orchard.py", "arrays": "orchard_arrays.py", "native": "orchard_native.py"}
@@ -67,7 +68,7 @@ class Cost:
     cpu_ns_per_env_step: list[float]
     """Raw, one a round."""
     wall_ns_per_env_step: list[float]
-    env_steps_per_s: Summary
+    env_steps_per_s: Metric
     """Of CPU time."""
 
 

@@ -31,11 +31,10 @@ from hotloop.judge.judge import RULES, judge
 from hotloop.mcp import answers
 from hotloop.mcp.server import ToolServer, tools
 from hotloop.report import html, markdown, terminal
-from hotloop.report.files import draw_speedscope, draw_trace
+from hotloop.report.files import draw_speedscope, draw_trace, read_shelf
 from hotloop.report.formats import EXPORTS
 from hotloop.report.kinds.record import record_sections
 from hotloop.report.page.page import draw_page
-from hotloop.report.page.shelf import read_shelf
 from hotloop.stats.summary import with_metrics
 
 WIDTH = 100

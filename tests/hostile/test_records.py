@@ -18,7 +18,7 @@ from hotloop.core.record import FORMAT, HASH, Record, read, write
 from hotloop.core.record.metadata import Work
 from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.compare import compare_records
-from hotloop.report.page.shelf import Entry, Shelf, draw_shelf
+from hotloop.report.files import Entry, Shelf, draw_shelf
 
 CALM = 200
 ALL = 2_000

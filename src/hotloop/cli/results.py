@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.core.record.profile import Slow
     from hotloop.lab.programs.launch import Program
-    from hotloop.report.page.shelf import Shelf
+    from hotloop.report.files import Shelf
     from hotloop.report.section import Section
 
 
@@ -257,8 +257,7 @@ def keep_baseline(name: str | None, record: "Record") -> None:
 def read_folder(folder: Path) -> "Shelf":
     """The records of a folder, oldest first, and one line for each file that is none."""
     from hotloop.core.record import read
-    from hotloop.report.files import SPEEDSCOPE, TRACE
-    from hotloop.report.page.shelf import Entry, Shelf
+    from hotloop.report.files import SPEEDSCOPE, TRACE, Entry, Shelf
     from hotloop.stats.summary import with_metrics
 
     if not folder.is_dir():
@@ -282,8 +281,8 @@ def read_folder(folder: Path) -> "Shelf":
 
 def show_folder(folder: Path, *, as_json: bool) -> int:
     """Print or draw all records of a folder; what is no record is named and left out."""
+    from hotloop.report.files import draw_shelf
     from hotloop.report.kinds.record import overview
-    from hotloop.report.page.shelf import draw_shelf
     from hotloop.report.section import left_out
     from hotloop.report.terminal import draw
 

@@ -38,7 +38,7 @@ from hotloop.options.diagnose import DiagnoseOptions
 from hotloop.options.option import Options, spell, tool_help
 from hotloop.options.profile import ProfileOptions
 from hotloop.options.validate import ValidateOptions
-from hotloop.report.page.shelf import Entry, Shelf, read_shelf
+from hotloop.report.files import Entry, Shelf, read_shelf
 from hotloop.stats.summary import with_metrics
 
 INSTRUCTIONS = """Hotloop measures, profiles, compares and validates reinforcement-learning simulations.

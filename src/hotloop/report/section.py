@@ -14,7 +14,7 @@ from hotloop.core.errors import Code, Notice, notice
 from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Record, SpeedTarget
 from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Machine
 from hotloop.core.record.metadata import CodeInfo as CodeFacts
-from hotloop.stats.summary import label, mean_interval, summarise
+from hotloop.stats.summary import deviation, label, mean_interval, summarise
 
 Tone = Literal["plain", "good", "warn", "bad", "dim"]  # What words mean to a reader in a hurry
 # What a column holds: numbers are flush right and never broken, code is shown as it stands.
@@ -314,11 +314,12 @@ def by_spread(text: str, word: str) -> Span:
 
 def spread(record: Record) -> Span:
     """Return how much the rounds varied, by standard deviation and, robustly, by the median deviation."""
-    rounds = summarise(record.values["env_steps_per_s"])
+    values = record.values["env_steps_per_s"]
+    rounds = summarise(values)
     if rounds.cv is None:
         return Span("one round")
     word = label(rounds.cv)
-    return by_spread(f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}", word)
+    return by_spread(f"{percent(rounds.cv)} {word}, MAD {percent(deviation(values) / rounds.median)}", word)
 
 
 def origin(record: Record) -> Rows:

@@ -24,32 +24,18 @@ Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
 LARGEST = 1e150  # Values are below it: their squares are still numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """One metric over its rounds."""
-
-    median: float
-    mean: float
-    cv: float | None  # Sample standard deviation over mean; None for one value or a mean of zero
-    ci95: tuple[float, float] | None  # Exact sign-test interval of the median; None below six values
-    min: float
-    max: float
-    mad: float  # Median distance from the median, not scaled to a standard deviation
-
-
-def summarise(values: Sequence[float]) -> Summary:
-    """Summarise raw values, one a round."""
+def summarise(values: Sequence[float]) -> Metric:
+    """Return the statistics of raw values, one a round."""
     if not values or not all(abs(value) < LARGEST for value in values):
         raise InputError(f"cannot summarise {reprlib.repr(list(values))}: expected one finite number or more")
     mean = fmean(values)
-    return Summary(
+    return Metric(
         median=median(values),
         mean=mean,
         cv=stdev(values) / abs(mean) if len(values) > 1 and mean else None,
         ci95=sign_interval(values),
         min=min(values),
         max=max(values),
-        mad=deviation(values),
     )
 
 
@@ -80,20 +66,8 @@ def label(cv: float | None) -> Label:
 
 def with_metrics(record: Record) -> Record:
     """Return the record with its metrics computed anew, for one just made or just read."""
-    return replace(record, metrics={name: metric(values) for name, values in record.values.items() if values})
-
-
-def metric(values: Sequence[float]) -> Metric:
-    """Return the statistics that a record keeps of one metric."""
-    all_of_it = summarise(values)
-    return Metric(
-        median=all_of_it.median,
-        mean=all_of_it.mean,
-        cv=all_of_it.cv,
-        ci95=all_of_it.ci95,
-        min=all_of_it.min,
-        max=all_of_it.max,
-    )
+    metrics = {name: summarise(values) for name, values in record.values.items() if values}
+    return replace(record, metrics=metrics)
 
 
 FEWEST = 6  # Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64

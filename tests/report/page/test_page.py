@@ -23,9 +23,9 @@ from support.shelves import (
 
 from hotloop.core.record import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
 from hotloop.judge.checks import hold
+from hotloop.report.files import read_shelf
 from hotloop.report.page import overview
 from hotloop.report.page.page import draw_page
-from hotloop.report.page.shelf import read_shelf
 
 TABS = ("overview", "trend", "phases", "comparisons", "flames", "training", "sweeps", "replays", "records")
 

@@ -12,8 +12,8 @@ import pytest
 from support.shelves import fill, history, measured
 
 from hotloop.core.errors import InputError
+from hotloop.report.files import read_shelf
 from hotloop.report.page.serve import Server, Site
-from hotloop.report.page.shelf import read_shelf
 
 
 @pytest.fixture

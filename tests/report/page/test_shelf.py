@@ -6,7 +6,7 @@ from support.shelves import fill, history, measured
 from hotloop.core.errors import InputError
 from hotloop.core.files import LARGEST
 from hotloop.core.record import accept
-from hotloop.report.page.shelf import read_shelf
+from hotloop.report.files import read_shelf
 
 
 def test_records_come_oldest_first_and_the_rest_is_left_out_with_its_reason(tmp_path: Path) -> None:

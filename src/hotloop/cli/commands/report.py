@@ -12,7 +12,7 @@ from hotloop.options.option import PROFILES, RECORDS
 from hotloop.options.report import FORMATS, ReportOptions
 
 if TYPE_CHECKING:
-    from hotloop.report.page.shelf import Shelf
+    from hotloop.report.files import Shelf
 
 # Where commands keep records by default.
 PLACES = (RECORDS, PROFILES, Path("artifacts/gate"))
@@ -33,7 +33,7 @@ def report(options: ReportOptions) -> int:
     title = f"Hotloop: {(folder or Path.cwd()).resolve().name}"
     if options.serve:
         return serve(folders, title, options)
-    from hotloop.report.page.shelf import draw_shelf
+    from hotloop.report.files import draw_shelf
 
     shelf = shelf_of(folders, options.read or [])
     if not shelf.entries:
@@ -62,8 +62,8 @@ def places(folder: Path | None) -> list[Path]:
 def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
     """Return all records, those of other tools' results, and the budgets of the project around here."""
     from hotloop.core.project import find_file, read
+    from hotloop.report.files import Entry, read_shelf
     from hotloop.report.formats import read_results
-    from hotloop.report.page.shelf import Entry, read_shelf
 
     with bar("reading records"):
         shelf = read_shelf(folders)
@@ -133,7 +133,7 @@ def is_page_of_ours(path: Path) -> bool:
 def accept_level(folders: list[Path], run: str, why: str) -> int:
     """Write down beside a record that its level is the right one."""
     from hotloop.core.record import accept
-    from hotloop.report.page.shelf import read_shelf
+    from hotloop.report.files import read_shelf
 
     entries = {entry.record.run_id: entry for entry in read_shelf(folders).entries}
     if run not in entries:

@@ -9,8 +9,8 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.kinds import bench, checks, compare, profile, sim, sweep, train, validate
-from hotloop.report.kinds.compare import outcome_words, ratio_words
+from hotloop.report.kinds import bench, checks, profile, sim, sweep, train, validate
+from hotloop.report.kinds.bench import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
     Lines,
@@ -47,7 +47,7 @@ def run(record: Record) -> Sections:
 LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
     "profile": lambda record: (*profile.profile(record), *profile.slow(record)),
-    "compare": compare.compare,
+    "compare": bench.compare,
     "gate": checks.budget,
     "validate": lambda record: validate.validations([record]),
     "replay": profile.again,
@@ -64,7 +64,7 @@ LOOPS: Mapping[str, Told] = {
 PROGRAMS: Mapping[str, Told] = {
     "bench": bench.program_bench,
     "profile": profile.program_profile,
-    "compare": compare.program_compare,
+    "compare": bench.program_compare,
     "gate": checks.budget,
     "soak": checks.soak,
     "tune": sweep.tune,

@@ -13,7 +13,7 @@ from hotloop.core.record.comparison import (
     field_words,
 )
 from hotloop.report import section
-from hotloop.report.kinds.compare import ratio_words
+from hotloop.report.kinds.bench import ratio_words
 from hotloop.report.section import (
     Heading,
     Lines,

@@ -18,12 +18,12 @@ from hotloop.core.time_tree import REST
 from hotloop.judge.baselines import histories
 from hotloop.report import html, shapes
 from hotloop.report.charts import Panel
+from hotloop.report.files import Entry, Shelf
 from hotloop.report.kinds.profile import slow
 from hotloop.report.kinds.record import record_panels, record_sections
 from hotloop.report.kinds.times import account_of, breakdown, is_tree, loop_rows, step_lines
 from hotloop.report.page import overview
 from hotloop.report.page.overview import Numbers, Plot, PlotCurve, Value, figure, plots
-from hotloop.report.page.shelf import Entry, Shelf
 from hotloop.report.section import Drawing, Heading, Section, machine_line, notices, percent
 
 # What the page may do: draw itself, and when it is served hear what is new.

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.report.files import Shelf, draw_shelf, record_files
 from hotloop.report.page.overview import Plot, PlotCurve
 from hotloop.report.page.page import draw_page
-from hotloop.report.page.shelf import Shelf, draw_shelf, record_files
 
 EVERY_S = 1.0  # Between two looks at the folders
 SEEN = "seen"  # The word of an address that says what a page was drawn of
