@@ -9,7 +9,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.kinds import bench, checks, profile, sim, sweep, train, validate
+from hotloop.report.kinds import bench, checks, profile, sweep, train, validate
 from hotloop.report.kinds.bench import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
@@ -52,7 +52,7 @@ LOOPS: Mapping[str, Told] = {
     "validate": lambda record: validate.validations([record]),
     "replay": profile.again,
     "scale": sweep.scale,
-    "sim": sim.sim,
+    "sim": train.sim,
     "soak": checks.soak,
     "statistical": lambda record: validate.statistical([record]),
     "train": train.train,
