@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hotloop.cli import console
-from hotloop.cli.console import PIPE_WIDTH, bar, emit, encodable, remark, show
+from hotloop.cli import main
+from hotloop.cli.main import PIPE_WIDTH, bar, emit, encodable, remark, show
 from hotloop.core.errors import ExitCode
 from hotloop.core.progress import silent
 
@@ -78,7 +78,7 @@ def test_a_short_wait_has_no_bar(drawn: Callable[..., str]) -> None:
 def test_a_long_wait_has_a_bar_with_its_share(
     drawn: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "PATIENCE_NS", 0)
+    monkeypatch.setattr(main, "PATIENCE_NS", 0)
     shown = drawn((1, 2))
     assert "grid/toy" in shown
     assert "50%" in shown
@@ -87,8 +87,8 @@ def test_a_long_wait_has_a_bar_with_its_share(
 def test_the_bar_is_not_redrawn_at_every_move(
     drawn: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "PATIENCE_NS", 0)
-    monkeypatch.setattr(console, "REDRAW_NS", 10**18)
+    monkeypatch.setattr(main, "PATIENCE_NS", 0)
+    monkeypatch.setattr(main, "REDRAW_NS", 10**18)
     shown = drawn((1, 4), (2, 4), (3, 4))
     assert "25%" in shown
     assert "50%" not in shown

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.projects import ENV, Project
 
-from hotloop.cli.console import drawn
+from hotloop.cli.main import drawn
 from hotloop.core.errors import InputError
 from hotloop.core.machine import git
 from hotloop.core.record import ENV_STEPS_PER_S, Record

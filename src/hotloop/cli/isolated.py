@@ -18,9 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from hotloop.cli import console
-from hotloop.cli.main import exit_code_of
-from hotloop.cli.main import main as run_line
+from hotloop.cli import main as entry
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, worst
 from hotloop.core.process import lifeline
@@ -182,7 +180,7 @@ class OutputRelay:
         self._stack.close()
         self._label = ""
         if stream == "out":
-            console.emit(text)
+            entry.emit(text)
         else:
             sys.stderr.write(text)
 
@@ -192,7 +190,7 @@ class OutputRelay:
     def moved(self, label: str, done: int, total: int) -> None:
         if label != self._label or self._move is None:
             self._stack.close()
-            self._label, self._move = label, self._stack.enter_context(console.bar(label))
+            self._label, self._move = label, self._stack.enter_context(entry.bar(label))
         self._move(done, total)
 
 
@@ -253,14 +251,14 @@ class RelayStream:
 
 def main() -> None:
     """Run the command line of this process below its supervisor."""
-    run_child(lambda: run_line(sys.argv[1:]))
+    run_child(lambda: entry.main(sys.argv[1:]))
 
 
 def run_call() -> None:
     """Run the command that the one word of this process's command line names."""
     call = Call.from_json(sys.argv[1])
     sys.argv[:] = call.argv
-    run_child(lambda: exit_code_of(call.run))
+    run_child(lambda: entry.exit_code_of(call.run))
 
 
 def run_child(run: Callable[[], int]) -> None:
@@ -269,8 +267,8 @@ def run_child(run: Callable[[], int]) -> None:
     line = lifeline.attach()
     terminals = os.environ.pop(TERMINALS, "").split(",")
     streams = (RelayStream(line, name, is_terminal=name in terminals) for name in ("out", "err"))
-    out, console.err = (cast("TextIO", each) for each in streams)
-    with redirect_stdout(out), redirect_stderr(console.err):
+    out, entry.err = (cast("TextIO", each) for each in streams)
+    with redirect_stdout(out), redirect_stderr(entry.err):
         surroundings = ProcessState()
         code = run()
     line.flush()

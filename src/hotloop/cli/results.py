@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.isolated import settle_record
+from hotloop.cli.main import bar, emit, remark, show, stdout_kept_clean
 from hotloop.core.errors import ExitCode, InputError, SetupError, WriteError, worst
 from hotloop.core.files import save, write_new
 from hotloop.core.machine import git, machine

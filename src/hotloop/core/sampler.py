@@ -49,7 +49,12 @@ class StackSampler:
 
     def __enter__(self) -> Self:
         self._last_ns, self._last_cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
-        self._by = (SignalTimer if is_free() else SideThread)(self)
+        is_free = (  # the timer and its signal, and this thread is the one that is told
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+            and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+        )
+        self._by = (SignalTimer if is_free else SideThread)(self)
         self._by.start(self._every_s)
         return self
 
@@ -73,15 +78,6 @@ class StackSampler:
         # From here to its end the CPU's stretch lies within the wall's: nothing works longer than it takes.
         self._last_ns, self._last_cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
         self._noting = False
-
-
-def is_free() -> bool:
-    """Whether the timer and its signal are not in use, and this thread is the one that is told."""
-    return (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
-        and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
-    )
 
 
 class SignalTimer:

@@ -353,6 +353,9 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
         steps = judged(own)
         pace, least = slope_of(steps), STEPS_SHARE * growth
         by_new = not (pace.low > 0 and pace.estimate * (steps[-1][0] - steps[0][0]) > least)
+    thinned = [*curve[:: -(-len(curve) // POINTS)]]
+    if thinned[-1] != curve[-1]:
+        thinned.append(curve[-1])
     return Trend(
         name=name,
         slope=over.estimate * MINUTE_S,
@@ -361,7 +364,7 @@ def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) ->
         growth=growth,
         alarm=risen and not by_new,
         by_new=by_new,
-        curve=downsample(curve),
+        curve=tuple((round(at, 3), value) for at, value in thinned),
     )
 
 
@@ -389,12 +392,3 @@ def rises(name: str, curve: Curve, over: Slope, growth: float) -> bool:
         least = max(least, OF_ALL * abs(curve[0][1]), WATCHING * len(curve))
     later = slope_of(curve[len(curve) // 2 :], z=LIKELY)
     return over.low > 0 and growth > least and later.estimate > 0 and (later.low > 0 or name == SLOWER)
-
-
-def downsample(curve: Curve) -> tuple[tuple[float, float], ...]:
-    """Return as many points as are worth keeping, the last among them."""
-    every = -(-len(curve) // POINTS)
-    kept = [*curve[::every]]
-    if kept[-1] != curve[-1]:
-        kept.append(curve[-1])
-    return tuple((round(at, 3), value) for at, value in kept)

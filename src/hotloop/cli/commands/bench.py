@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.main import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import (
     Experiment,
     WordPair,

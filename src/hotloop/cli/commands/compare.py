@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import bar, remark, stdout_kept_clean
+from hotloop.cli.main import bar, remark, stdout_kept_clean
 from hotloop.cli.results import make_room, print_records, reporting, save_record
 from hotloop.core.errors import InputError
 from hotloop.core.settings import Target

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.main import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import make_room, save_record
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotloop.cli.console import bar, emit, remark, show
+from hotloop.cli.main import bar, emit, remark, show
 from hotloop.core.errors import ExitCode, InputError, WriteError, unknown
 from hotloop.core.files import save, write_new
 from hotloop.core.machine import need

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.isolated import undo_leftovers
+from hotloop.cli.main import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import (
     DIAGNOSIS,
     SaveRecord,

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hotloop.cli.console import PIPE_WIDTH, bar, remark, stdout_kept_clean
+from hotloop.cli.main import PIPE_WIDTH, bar, remark, stdout_kept_clean
 from hotloop.cli.results import check_trust, make_room, make_room_for, print_records, save_record, write_named
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hotloop.cli.console import approximate_time, bar, remark, stdout_kept_clean
 from hotloop.cli.isolated import settle_record
+from hotloop.cli.main import approximate_time, bar, remark, stdout_kept_clean
 from hotloop.cli.results import make_room, print_records, program_of, reporting, save_record
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.project import NAME, PROGRAM, SAYABLE, Budget, find_file, put_budget

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotloop.cli import console
-from hotloop.cli.console import remark, show, stdout_kept_clean
+from hotloop.cli import main
+from hotloop.cli.main import remark, show, stdout_kept_clean
 from hotloop.cli.results import check_trust, make_folder, make_room, print_records, save_record
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
@@ -198,7 +198,7 @@ class TrainingLines:
         """Nothing between windows."""
 
     def window(self, window: "TrainingWindow") -> None:
-        stream = console.err or sys.stderr
+        stream = main.err or sys.stderr
         if self._title:
             stream.write(f"{self._title}\n")
             self._title = ""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.console import approximate_time, bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.main import approximate_time, bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import (
     check_trust,
     make_room,

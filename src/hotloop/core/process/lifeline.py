@@ -282,14 +282,10 @@ def doing(what: Activity, then: Activity | None = None) -> Iterator[None]:
     pulse[DOING] = before if then is None else then
 
 
-def whereabouts() -> str:
-    """What user code is in the middle of, in words; empty where it is not asked for anything."""
-    return where(pulse[DOING], pulse[STEPS])
-
-
 def at_step() -> str:
-    """The same for the end of a line that says what was raised."""
-    return f", {whereabouts()}" if whereabouts() else ""
+    """Return what user code is in the middle of, for the end of a line; empty if it is not asked for anything."""
+    words = where(pulse[DOING], pulse[STEPS])
+    return f", {words}" if words else ""
 
 
 def where(what: int, steps: int) -> str:

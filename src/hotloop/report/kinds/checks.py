@@ -237,14 +237,10 @@ NAMES = {
 FAR = 1e299  # What has no bound
 
 
-def soak_of(record: Record) -> Soak:
-    assert record.soak is not None
-    return record.soak
-
-
 def soak(record: Record) -> Sections:
     """Return the verdict in a line, a row a curve, and what it rests on."""
-    found, rows = soak_of(record), list[tuple[Words, ...]]()
+    found, rows = record.soak, list[tuple[Words, ...]]()
+    assert found is not None
     for each in found.trends:
         name = Span(name_of(each), "bad", strong=True) if each.alarm else name_of(each)
         values = [value for _, value in each.curve]
@@ -316,8 +312,9 @@ def amount(each: Trend, value: float) -> str:
 
 def soak_panels(record: Record) -> tuple[Panel, ...]:
     """Return every curve in a panel of its own, its unit in the title where the name does not say it."""
+    assert record.soak is not None
     panels = []
-    for each in soak_of(record).trends:
+    for each in record.soak.trends:
         if len(each.curve) > 1:
             unit = ", log of the ratio" if is_slower(each) else ""
             if each.name.endswith("_bytes"):

@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium")
 
 from rich.console import Console
 
-from hotloop.cli.console import PIPE_WIDTH
+from hotloop.cli.main import PIPE_WIDTH
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import Statistical
