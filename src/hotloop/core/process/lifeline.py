@@ -283,7 +283,7 @@ def doing(what: Activity, then: Activity | None = None) -> Iterator[None]:
 
 
 def at_step() -> str:
-    """Return what user code is in the middle of, for the end of a line; empty if it is not asked for anything."""
+    """Return what user code is in the middle of, for the end of a line; empty if nothing is asked of it."""
     words = where(pulse[DOING], pulse[STEPS])
     return f", {words}" if words else ""
 
