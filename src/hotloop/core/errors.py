@@ -413,10 +413,3 @@ def notice(code: Code, **facts: object) -> Notice:
     if facts.keys() != code.facts:
         raise TypeError(f"notice {code} names {sorted(code.facts)}, not {sorted(facts)}")
     return Notice(code=code.value, text=code.text.format(**facts), remedy=code.remedy.format(**facts))
-
-
-def profiled_notice(on: int, windows: int) -> Notice:
-    """Return that torch's profiler was on in some windows, and which ones the speed is of."""
-    if on == windows:
-        return notice(Code.PROFILED, windows="every window", speed="with it")
-    return notice(Code.PROFILED, windows=f"{on} of {windows} windows", speed="of the others")

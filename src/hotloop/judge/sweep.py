@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import permutations
+from operator import le
 from statistics import fmean, median
 
 from hotloop.core.record.experiments import (
@@ -222,13 +223,12 @@ def floor(speeds: Sequence[float]) -> float | None:
 
 
 def mark_best(found: Sequence[Tried]) -> tuple[Tried, ...]:
-    """Mark the candidates that no other dominates."""
-    return tuple(replace(each, best=not any(dominates(other, each) for other in found)) for each in found)
-
-
-def dominates(one: Tried, other: Tried) -> bool:
-    mine, theirs = ((-each.median, each.rss_bytes, each.latency_ns) for each in (one, other))
-    return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
+    """Mark the candidates that no other dominates: none is as fast, small and quick, and better in one."""
+    costs = [(-each.median, each.rss_bytes, each.latency_ns) for each in found]
+    return tuple(
+        replace(each, best=not any(all(map(le, other, own)) and other != own for other in costs))
+        for each, own in zip(found, costs, strict=True)
+    )
 
 
 def learning_check(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from hotloop.core.errors import Code, Notice, notice
 from hotloop.core.record.codec import Amount, Count, Interval
 from hotloop.core.settings import Target
 from hotloop.core.time_tree import How, TimeTree, grow
@@ -227,3 +228,10 @@ class Stage:
     updates: Count
     phases: tuple[Phase, ...]  # The rows of its time; shares are of its own wall
     unaccounted_ns: int
+
+
+def profiled_notice(on: int, windows: int) -> Notice:
+    """Return that torch's profiler was on in some windows, and which ones the speed is of."""
+    if on == windows:
+        return notice(Code.PROFILED, windows="every window", speed="with it")
+    return notice(Code.PROFILED, windows=f"{on} of {windows} windows", speed="of the others")

@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import Code, InputError, Notice, notice, profiled_notice
+from hotloop.core.errors import Code, InputError, Notice, notice
 from hotloop.core.machine import code, machine, project
 from hotloop.core.record import Method, Record, new_record
 from hotloop.core.record.metadata import CodeInfo as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
-from hotloop.core.record.profile import Finding, Looks, Overhead, Pauses, Stage, describe_times
+from hotloop.core.record.profile import (
+    Finding,
+    Looks,
+    Overhead,
+    Pauses,
+    Stage,
+    describe_times,
+    profiled_notice,
+)
 from hotloop.core.settings import hash_of
 from hotloop.core.time_tree import How, Slice, TimeTree, Trace, add
 from hotloop.judge.course import find_changes

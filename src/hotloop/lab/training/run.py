@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.cluster import LOCAL
-from hotloop.core.errors import (
-    Code,
-    ExitCode,
-    HotloopError,
-    InputError,
-    Notice,
-    SetupError,
-    notice,
-    profiled_notice,
-)
+from hotloop.core.errors import Code, ExitCode, HotloopError, InputError, Notice, SetupError, notice
 from hotloop.core.files import NO_ROOM
 from hotloop.core.machine import need
 from hotloop.core.process import lifeline
@@ -33,7 +24,7 @@ from hotloop.core.progress import InterruptFlag
 from hotloop.core.record import OUTCOME, Record, Resources, run_id
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.profile import describe_times
+from hotloop.core.record.profile import describe_times, profiled_notice
 from hotloop.core.settings import Target
 from hotloop.core.spans import peak_rss_bytes, resident_bytes
 from hotloop.core.time_tree import TimeTree, add, tree_text
