@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf, log
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from statistics import median
 from typing import Any
 
@@ -185,7 +186,9 @@ def available_resources() -> dict[str, float]:
     import psutil
 
     free = float(psutil.virtual_memory().available)
-    return {RSS_BYTES: free, OPEN_FILES: resources.most_files() - resources.open_files()}
+    limit, _ = getrlimit(RLIMIT_NOFILE)
+    most = inf if limit == RLIM_INFINITY else limit
+    return {RSS_BYTES: free, OPEN_FILES: most - resources.open_files()}
 
 
 class AgeingSide(Side):
@@ -253,7 +256,9 @@ class SoakRun:
                 else:
                     ms = round(1_000 * (self.options.seconds or 0.0))
                     self.progress(round(1_000 * found.seconds), ms)
-                found.ended = self.exceeded(first, values)
+                for name, words in TAKEN.items():
+                    if values.get(name, 0.0) - first.get(name, 0.0) > MOST * self.room.get(name, inf):
+                        found.ended = found.ended or words
                 before = self.read()
 
             ageing = AgeingSide(side, round(AGEING * look_s(self.options.seconds) * 1e9), self.clock)
@@ -263,13 +268,6 @@ class SoakRun:
             measure({OLD: ageing}, plan, on_round=look)
         if self.fresh is not None:
             self.fresh.close()
-
-    def exceeded(self, first: Mapping[str, float], values: Mapping[str, float]) -> str:
-        """Return what it has taken too much of; empty if there is enough of everything."""
-        for name, words in TAKEN.items():
-            if values.get(name, 0.0) - first.get(name, 0.0) > MOST * self.room.get(name, inf):
-                return words
-        return ""
 
     def is_over(self, found: SoakState) -> bool:
         """Return whether the time is over, or the steps are, or a resource is."""

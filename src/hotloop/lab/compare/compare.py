@@ -20,7 +20,6 @@ from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Phase
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.vector import NEXT_STEP
-from hotloop.envs.spec import Spec
 from hotloop.judge.compare import MOVED, SPARE_CORES, ComparisonInput, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import (
@@ -43,7 +42,7 @@ from hotloop.lab.measure.record import (
     kept_so_far,
     rewritten_notices,
 )
-from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled, share_instances
+from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
 from hotloop.stats.ratio import outcome, ratio
@@ -228,7 +227,8 @@ def measure_comparison(
     a: Contender, b: Contender, asked: CompareSettings, progress: Progress, say: Say | None = None
 ) -> Record:
     """The comparison, not judged yet."""
-    check_control(asked.control, a.spec)
+    if asked.control is not None and a.spec.phases:
+        find_phase(asked.control, (PYTHON, *a.spec.phases))
     recorder = Recorder("compare", b.spec, b.code)
     found = CompareState(
         unlike=workload_differences(a, b, allowed=asked.unlike or not asked.replayed),
@@ -352,7 +352,7 @@ def run_instances(
         if polls or AGAIN not in sides:
             # Workers that spin take the cores from every side: only one instance of each contender may live.
             others.close()
-            sides = share_instances(sides)
+            sides = {A: sides[A], AGAIN: sides[A], B: sides[B], instance(B, 2): sides[B]}
         found.runs.append(PairedSamples(sides, length))
         found.runs[-1].late_steps = late
         fields = fields_between(sides, found.agreement) if a.spec.seed == b.spec.seed else None
@@ -501,12 +501,6 @@ SMALLEST_SHARE = 0.005  # Of A's wall time; a phase below it is too short for it
 FEWEST_ROUNDS = 24  # So many that intervals which hold for a dozen phases together still exclude the extremes
 
 Costs = Mapping[str, float]  # Phase to ns of an env-step
-
-
-def check_control(control: str | None, spec: Spec) -> None:
-    """Refuse a phase that is not there before anything is measured, where the phases are known."""
-    if control is not None and spec.phases:
-        find_phase(control, (PYTHON, *spec.phases))
 
 
 def find_phase(name: str, phases: Collection[str]) -> None:

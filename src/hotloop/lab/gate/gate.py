@@ -74,22 +74,18 @@ class Profiles:
             found = room / STACKS
             beside = path.with_suffix(f".{STACKS}")
             if found.exists():
-                stacks.write(beside, "samples", relative_stacks(place.folder, stacks.read(found)))
+                # Files by their paths in the place, so that two places can be compared.
+                home, seen = f"{place.folder.resolve()}/", Counter[Stack]()
+                for stack, seconds in stacks.read(found).items():
+                    inside = tuple((name, file.removeprefix(home), line) for name, file, line in stack)
+                    seen[inside] += seconds  # type: ignore[assignment]
+                stacks.write(beside, "samples", dict(seen))
             write_new(path, record.to_json())
         finally:
             for left in room.iterdir():
                 left.unlink()
             room.rmdir()
         return StoredProfile(record=record, stacks=beside if beside.exists() else None)
-
-
-def relative_stacks(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, float]:
-    """Return stacks with the files of a place by their paths in it, so that two places can be compared."""
-    home = f"{folder.resolve()}/"
-    told: Counter[Stack] = Counter()
-    for stack, seconds in found.items():
-        told[tuple((name, file.removeprefix(home), line) for name, file, line in stack)] += seconds  # type: ignore[assignment]
-    return dict(told)
 
 
 def explain(record: Record, budget: Budget, then: CodePlace, now: CodePlace, profiles: Profiles) -> Record:
@@ -373,7 +369,12 @@ def bisect(
             else:
                 with suppress(HotloopError):  # a profile that is kept on the way decides nothing
                     profiles.of(budget, place)
-                step = verdict_of(commit, record)
+                held = record.held
+                assert held is not None
+                known: dict[str, Verdict] = {"met": "good", "missed": "bad"}
+                change = f"{held.change.value:+.1%}; " if held.change else ""
+                why = f"{change}{held.standing}, {held.why}"
+                step = BisectStep(commit=commit, told=known.get(held.standing, "skip"), why=why)
             say(f"{commit[:12]} {step.told}: {step.why}")
             return step
 
@@ -384,13 +385,3 @@ def refuse_changes(places: Checkouts) -> None:
     """Raise InputError if the working tree has uncommitted changes."""
     if places.tree().commit.dirty:
         raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
-
-
-def verdict_of(commit: str, record: Record) -> BisectStep:
-    """Return whether a commit is good or bad by its budget, or has to be skipped."""
-    held = record.held
-    assert held is not None
-    change = f"{held.change.value:+.1%}; " if held.change else ""
-    known: dict[str, Verdict] = {"met": "good", "missed": "bad"}
-    why = f"{change}{held.standing}, {held.why}"
-    return BisectStep(commit=commit, told=known.get(held.standing, "skip"), why=why)

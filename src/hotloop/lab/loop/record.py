@@ -395,7 +395,8 @@ def notices(found: RunResult) -> Iterator[Notice]:
         yield notice(Code.LEFT_OPEN, names=", ".join(found.left_open))
     if found.how == "async" or found.hosted:
         yield notice(Code.HOST_TIMER, whose="the GPU's", remedy=GPU_LATE)
-    if found.options.wait is None and jax_runs():
+    bridge = sys.modules.get("jax._src.xla_bridge")  # JAX computes behind its caller, on any device
+    if found.options.wait is None and getattr(bridge, "backends_are_initialized", bool)():
         yield notice(Code.HOST_TIMER, whose="JAX's", remedy=JAX)
 
 
@@ -425,10 +426,3 @@ def cuda_runs() -> bool:
     from hotloop.train.timing import cuda_initialised
 
     return cuda_initialised()
-
-
-def jax_runs() -> bool:
-    """Whether JAX computes in this process, on whatever device: it does so behind its caller."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    is_used = getattr(bridge, "backends_are_initialized", None)
-    return bool(is_used and is_used())

@@ -170,12 +170,6 @@ class StreamAccount:
         return EndedWindow(lambda: window.ready, read)
 
 
-def trees_of_other_threads() -> tuple[TimeTree, ...]:
-    """Return the spans of all other threads."""
-    both = TimeTree(total_ns=0, children=spans.tree()), TimeTree(total_ns=0, children=spans.tree_here())
-    return (both[0] - both[1]).children
-
-
 Account = HostAccount | StreamAccount  # Times windows that follow one another without a gap
 
 
@@ -404,11 +398,16 @@ class Run:
 
     def _end(self, broken: str | None) -> None:
         """Stop looking, make the record, and let the observer keep it; Ctrl-C waits for that."""
+        global _open  # noqa: PLW0603
         with defer_interrupt() as pressed:
             try:
                 found = self._stop(broken)
             finally:
-                self._let_go()
+                spans.watch(None)
+                spans.disable()
+                self._pauses.__exit__()
+                self._sampler.__exit__(None, None, None)
+                _open = None
             self.record = record_of(found)
             if self._experiment is not None:
                 # Of a loop that was delayed, only what the delays came to is kept.
@@ -444,6 +443,7 @@ class Run:
         self._timeline.read_clock()
         torch, no_trace = close_window(self._torch)
         profiled, windows = len(self._profiled.kept), self._windows
+        every, here = (TimeTree(total_ns=0, children=each) for each in (spans.tree(), spans.tree_here()))
         if profiled and not windows.kept:
             windows = self._profiled
         return RunResult(
@@ -456,7 +456,7 @@ class Run:
             no_trace=no_trace,
             counts=total([each.counts for each in windows.kept]) if profiled else dict(self._counts),
             left_open=left_open,
-            threads=trees_of_other_threads(),
+            threads=(every - here).children,
             how=self._account.how,
             hosted=self._hosted,
             mark_ns=self._mark_ns,
@@ -465,14 +465,6 @@ class Run:
             pauses=self._pauses.pauses,
             broken=broken,
         )
-
-    def _let_go(self) -> None:
-        global _open  # noqa: PLW0603
-        spans.watch(None)
-        spans.disable()
-        self._pauses.__exit__()
-        self._sampler.__exit__(None, None, None)
-        _open = None
 
 
 def open_window(options: LoopOptions) -> "TorchWindow | None":

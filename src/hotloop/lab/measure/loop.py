@@ -189,10 +189,6 @@ class Samples:
     def count(self) -> int:
         return min(map(len, self.turns.values()))
 
-    def mark_disturbed(self, since: int) -> None:
-        """Note that time was stolen somewhere in the rounds since that one."""
-        self.disturbed.update(range(since, self.count))
-
     def calm_rounds(self, *groups: Sequence[str]) -> list[int]:
         """Return the rounds in which a side of each group had a turn that nothing else disturbed."""
         return [
@@ -205,11 +201,6 @@ class Samples:
     def are_enough(self, calm: Sequence[int]) -> bool:
         """Return whether so many calm rounds are a fair sample of all."""
         return len(calm) >= max(FEWEST, self.count / CALM_SHARE)
-
-    def calm_turns(self, number: int, names: Sequence[str]) -> list[Turn]:
-        """Return the turns of a round that nothing disturbed; all of them if there is none."""
-        turns = [self.turns[name][number] for name in names]
-        return [*filter(is_calm, turns)] or turns
 
 
 def is_calm(turn: Turn) -> bool:
@@ -426,7 +417,7 @@ class StealMeter:
             return
         before, self._ticks, self._read_at = self._ticks, stolen_ticks(), now
         if self._ticks != before:
-            samples.mark_disturbed(self._since)
+            samples.disturbed.update(range(self._since, samples.count))
         self._since = samples.count
 
 

@@ -4,11 +4,9 @@ import ctypes
 import gc
 import json
 import os
-import resource
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 
 from hotloop.core.progress import Progress, silent
@@ -167,12 +165,6 @@ def heap_reader() -> Callable[[], int] | None:
         return int(told.uordblks) + int(told.hblkhd)
 
     return read
-
-
-def most_files() -> float:
-    """Files that this process may have open at once."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return inf if limit == resource.RLIM_INFINITY else limit
 
 
 def open_files() -> int:

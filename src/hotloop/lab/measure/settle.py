@@ -42,11 +42,6 @@ def instance(letter: str, number: int) -> str:
     return letter if number == 1 else AGAIN if (letter, number) == (A, 2) else f"{letter}{number}"
 
 
-def share_instances(sides: Mapping[str, Side]) -> dict[str, Side]:
-    """Return sides of which the first instance of each contender takes two turns in every round."""
-    return {A: sides[A], AGAIN: sides[A], B: sides[B], instance(B, 2): sides[B]}
-
-
 class PairedSamples(Samples):
     """Samples of A and B, held against each other round by round."""
 
@@ -104,7 +99,8 @@ class PairedSamples(Samples):
 
     def mean_ns(self, number: int, names: Sequence[str]) -> float:
         """Return the geometric mean of an env-step's ns over the turns of a round, calm ones if there are."""
-        return exp(fmean(log(turn.ns_per_env_step) for turn in self.calm_turns(number, names)))
+        turns = [self.turns[name][number] for name in names]
+        return exp(fmean(log(turn.ns_per_env_step) for turn in [*filter(is_calm, turns)] or turns))
 
     def used_ns(self) -> dict[str, list[float]]:
         """Return the ns of an env-step by side, of the turns that the ratio is made of."""

@@ -5,6 +5,7 @@ Throughput comes from the clean one, the account of the time from the other. Wha
 follows: the profile before is compared with, and each probe looks in a pass of its own.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -468,7 +469,7 @@ class ProfileSides:
                 view.turn(self.watch, [None])
             self.watch.note(1, only_traced=True)
 
-        if tracer and is_live(self.plan.policy) and trace.has_torch():
+        if tracer and is_live(self.plan.policy) and "torch" in sys.modules:
             trace.watch_torch(play_one, tracer)
 
     def results(self, pairs: Pairs) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A trace: sampled steps as slices of time, by thread, nested as the code was, torch's own beside them."""
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -172,11 +171,6 @@ def names_of(tracks: set[int]) -> dict[int, str]:
         else f"thread {track}"
         for track in sorted(tracks)
     }
-
-
-def has_torch() -> bool:
-    """Whether anything in this process uses torch: it is never imported for a trace's sake."""
-    return "torch" in sys.modules
 
 
 def watch_torch(play: Callable[[], None], tracer: Tracer) -> None:

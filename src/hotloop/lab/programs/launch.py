@@ -176,10 +176,12 @@ class Launcher:
         names: dict[str, list[str]] = {}
         for (program, _), orphan in self.orphans.items():
             names.setdefault(program, []).append(orphan.name)
-        return tuple(
-            notice(Code.LEFT_BEHIND, program=program, processes=name_some(own))
-            for program, own in names.items()
-        )
+        notices = []
+        for program, own in names.items():
+            more = [f"{len(own) - MOST_NAMED} more"] if len(own) > MOST_NAMED else []
+            processes = ", ".join([*own[:MOST_NAMED], *more])
+            notices.append(notice(Code.LEFT_BEHIND, program=program, processes=processes))
+        return tuple(notices)
 
     def _hear(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -200,12 +202,6 @@ class Launcher:
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
         self._room.cleanup()
-
-
-def name_some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = len(names) - MOST_NAMED
-    return ", ".join([*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def describe_ending(status: int) -> str:
@@ -294,7 +290,12 @@ def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | Non
 
 def read_series(metric: Metric, run: ProgramRun, program: Program) -> Series:
     """Every value of a metric that a run printed; InputError where there is none, or one is no number."""
-    return Series(values=tuple(to_speed(metric, each) for each in matches(metric, run, program)))
+    values = []
+    for text in matches(metric, run, program):
+        values.append(to_number(metric, text))
+        if not 0 < values[-1] < math.inf:
+            raise InputError(f"--metric {metric.name} found {text}: only what is above 0 can be compared")
+    return Series(values=tuple(values))
 
 
 def last_number(metric: Metric, run: ProgramRun, program: Program) -> float:
@@ -316,13 +317,6 @@ def matches(metric: Metric, run: ProgramRun, program: Program) -> list[str]:
             f"its last line was: {last_line([said])}"
         )
     return found
-
-
-def to_speed(metric: Metric, text: str) -> float:
-    value = to_number(metric, text)
-    if not 0 < value < math.inf:
-        raise InputError(f"--metric {metric.name} found {text}: only what is above 0 can be compared")
-    return value
 
 
 def to_number(metric: Metric, text: str) -> float:

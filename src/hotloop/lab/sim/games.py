@@ -124,7 +124,11 @@ def split_of(phases: Sequence[Phase], watched: Subject) -> dict[str, tuple[float
     encoding = [OBSERVE, LAST]
     if isinstance(watched, SeatedBatch):
         encoding = [watched.contest.encoding]
-    encoded = {path: ns for path, ns in totals.items() if is_outermost(path, encoding)}
+    encoded = {}
+    for path, ns in totals.items():
+        *above, last = path.split("/")
+        if last in encoding and not any(part in encoding for part in above):  # the outermost alone
+            encoded[path] = ns
     env = {path for path in totals if path in (f"{WALL}/{ENV_STEP}", f"{WALL}/{ENV_RESET}")}
     inside = sum(ns for path, ns in encoded.items() if any(path.startswith(f"{each}/") for each in env))
     inference = totals.get(f"{WALL}/{INFERENCE}", 0)
@@ -140,12 +144,6 @@ def split_of(phases: Sequence[Phase], watched: Subject) -> dict[str, tuple[float
     }
     parts["rest"] = max(totals[WALL] - sum(parts.values()), 0)
     return {f"{SPLIT}{name}": (float(ns),) for name, ns in parts.items()}
-
-
-def is_outermost(path: str, names: Sequence[str]) -> bool:
-    """Return whether the last part of a path is one of some names, and no part before it is."""
-    *above, last = path.split("/")
-    return last in names and not any(part in names for part in above)
 
 
 LONGEST = 100_000  # Steps of all envs after which a pair whose games do not end is refused
@@ -435,7 +433,8 @@ def split_again(target: Target, asked: SimSettings, wall_ns: int) -> dict[str, t
         spans.enable()
         try:
             for _ in range(asked.episodes):
-                play_one_timed(subject)
+                with spans.span(LOOP):
+                    play_one(subject, ENDLESS_STEPS)
                 if now_ns() - begin > SPLIT_NS:
                     break
             took_ns = now_ns() - begin
@@ -443,11 +442,6 @@ def split_again(target: Target, asked: SimSettings, wall_ns: int) -> dict[str, t
             spans.disable()
         parts = split_of(describe_times(loop_times(subject, spans.tree(), took_ns, 1, {})), subject)
     return {name: (ns * wall_ns / took_ns,) for name, (ns,) in parts.items()}
-
-
-@spans.span(LOOP)
-def play_one_timed(subject: Seated) -> None:
-    play_one(subject, ENDLESS_STEPS)
 
 
 def rates_of_games(subject: Seated, found: EpisodesState, games: Sequence[GameOver]) -> Values:

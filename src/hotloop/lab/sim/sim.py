@@ -216,12 +216,6 @@ class Game:
                 batch.step(player.choose())
                 player.note(np.flatnonzero(batch.terminals | batch.truncations).tolist())
 
-    def how_far(self, found: SimState, age: int) -> tuple[int, int]:
-        """In steps of one env where an episode's length is known, else in episodes."""
-        if self.length:
-            return len(found.finished[0]) * self.length + age, found.shares[0] * self.length
-        return sum(map(len, found.finished)), self.asked.episodes
-
 
 def open_game(target: Target, asked: SimSettings) -> Game:
     """Make the batch to play on; refuses a player it does not have."""
@@ -267,7 +261,11 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
             for moment in game.play(found):
                 for watch in watches:
                     watch(moment)
-                progress(*game.how_far(found, int(moment.episodes.ages[0])))
+                if game.length:  # in steps of one env, or else in episodes
+                    done = len(found.finished[0]) * game.length + int(moment.episodes.ages[0])
+                    progress(done, found.shares[0] * game.length)
+                else:
+                    progress(sum(map(len, found.finished)), game.asked.episodes)
             start = now_ns()
             batch.wait()
             found.wall_ns += now_ns() - start

@@ -287,8 +287,12 @@ def shrink(bundle: Bundle, budget_ns: int | None = None, progress: Progress = si
     search = ShrinkSearch(best=bundle, end_ns=now_ns() + budget_ns, budget_ns=budget_ns, progress=progress)
     if bundle.start is not None or not search.attempt(bundle):
         return bundle
-    for reduce in (fewer_envs, fewer_agents, fewer_steps, fewer_resets):
+    for reduce in (fewer_envs, fewer_agents, fewer_steps):
         reduce(search)
+    for each in search.best.facts.resets:
+        if search.has_time:
+            resets = tuple(other for other in search.best.facts.resets if other != each)
+            search.attempt(replace(search.best, facts=replace(search.best.facts, resets=resets)))
     best = search.best
     sizes = zip(("steps", "envs", "agents"), bundle.actions.shape, best.actions.shape, strict=False)
     story = tuple(f"{was:,} {name} to {now:,}" for name, was, now in sizes if now < was)
@@ -351,14 +355,6 @@ def fewer_steps(search: ShrinkSearch) -> None:
             if len(search.best.actions) == len(bundle.actions):
                 first += size
         size //= 2
-
-
-def fewer_resets(search: ShrinkSearch) -> None:
-    """Leave out every reset in the middle that is not needed."""
-    for each in search.best.facts.resets:
-        kept = tuple(other for other in search.best.facts.resets if other != each)
-        if search.has_time:
-            search.attempt(replace(search.best, facts=replace(search.best.facts, resets=kept)))
 
 
 def both_take(bundle: Bundle, key: str) -> bool:

@@ -217,7 +217,10 @@ class Shadowing:
             found = self.given.compare(self.steps, shown(self.reference), shown(self.candidate))
         if found:
             agent = agent_of(found, ours, self.reference.spec)
-            before = value_before(self.moment, found)
+            array, before = self.moment.get(found.field), None
+            if array is not None and found.index and len(found.index) == array.ndim:
+                inside = all(at < size for at, size in zip(found.index, array.shape, strict=True))
+                before = str(array[found.index]) if inside else None
             self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
         else:
             self.moment = ours
@@ -257,15 +260,6 @@ def agent_of(found: Difference, moment: Shown, spec: Spec) -> str | None:
     if len(shape) > 1 and shape[1] == spec.agents and len(found.index) > 1:
         return str(found.index[1])
     return "0" if spec.agents == 1 else None
-
-
-def value_before(moment: Shown, found: Difference) -> str | None:
-    """Return the value at the place of a difference one step earlier; None if there was none."""
-    array = moment.get(found.field)
-    if array is None or not found.index or len(found.index) != array.ndim:
-        return None
-    inside = all(at < size for at, size in zip(found.index, array.shape, strict=True))
-    return str(array[found.index]) if inside else None
 
 
 def comparisons_of(word: str) -> int | None:

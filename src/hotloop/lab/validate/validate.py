@@ -382,7 +382,12 @@ def validate(
             courses = courses_for(subject, match.candidate, options.policy)
             digest = play_digest(subject) if options.policy is None else None
             spec, faults = subject.spec, subject.faults()
-        seed = seed_of(match, options.policy)
+        seed = None  # of foreign envs, where no tape, key or maker decides it
+        if all(
+            side.is_foreign and "seed" not in side.keys and not takes(side, "seed")
+            for side in (match.reference, match.candidate)
+        ):
+            seed = draw_timing_seed(options.policy or RANDOM)
         if seed is not None:
             courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
         recorder = Recorder("validate", spec)
@@ -414,14 +419,6 @@ def validate(
             except (OSError, SetupError) as error:  # a full disk does not undo the difference
                 made = replace(made, notices=(*made.notices, notice(Code.NO_BUNDLE, why=str(error))))
         return judge(made), found.bundle
-
-
-def seed_of(match: Match, policy: str | None) -> int | None:
-    """Draw the seed of all courses of foreign envs; None if a tape, a key or the env's maker decides it."""
-    sides = (match.reference, match.candidate)
-    if any(not each.is_foreign or "seed" in each.keys or takes(each, "seed") for each in sides):
-        return None
-    return draw_timing_seed(policy or RANDOM)
 
 
 def check_itself(
