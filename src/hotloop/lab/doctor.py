@@ -50,7 +50,7 @@ def is_fit(checks: list[Check]) -> bool:
 
 def gather() -> dict[str, Any]:
     """The machine of a record, and what else measuring depends on."""
-    build = native.build()
+    build, cuda_build, gpu = native.build(), cuda.build(), cuda.device()
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     compilers = (os.environ.get("CXX"), "c++", "g++", "clang++")
     return {
@@ -58,20 +58,14 @@ def gather() -> dict[str, Any]:
         "timer_ns": timer_ns(),
         "compiler": next(filter(None, (shutil.which(name) for name in compilers if name)), None),
         "native": asdict(build) if build else None,
-        "cuda": cuda_facts(),
+        "cuda": {
+            "build": asdict(cuda_build) if cuda_build else None,
+            "device": None if isinstance(gpu, str) else asdict(gpu),
+            "why_not": gpu if isinstance(gpu, str) else None,
+        },
         "torch": installed_version("torch"),
         "py_spy": shutil.which("py-spy", path=programs),
         "may_trace": may_trace(),
-    }
-
-
-def cuda_facts() -> dict[str, Any]:
-    """The CUDA module and the GPU it would use, or why it uses none."""
-    build, found = cuda.build(), cuda.device()
-    return {
-        "build": asdict(build) if build else None,
-        "device": None if isinstance(found, str) else asdict(found),
-        "why_not": found if isinstance(found, str) else None,
     }
 
 

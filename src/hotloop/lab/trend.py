@@ -159,7 +159,10 @@ def open_all(
     opened, left_out = list[OpenCommit](), list[str]()
     for done, sha in enumerate(line, 1):
         try:
-            opened.append(open_one(places, target, sha, options, stack))
+            checkout = places.at(sha).checkout(target, places.root, options.gc)
+            side = stack.enter_context(closing(checkout.open()))
+            contender, before = CommitContender(checkout, side.facts), ancestry(places.root, sha)
+            opened.append(OpenCommit(contender=contender, side=side, ancestry=before))
         except HotloopError as error:
             first_line = str(error).partition("\n")[0]  # begins with the commit
             left_out.append(f"{sha[:12]} ({first_line.removeprefix(sha[:12]).lstrip(': ')})")
@@ -187,18 +190,6 @@ def unlike_words(one: CommitContender, newest: CommitContender) -> str:
         *widths,
     ]
     return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
-
-
-def open_one(
-    places: Checkouts, target: Target, sha: str, options: BenchOptions, stack: ExitStack
-) -> OpenCommit:
-    """Build a commit and open the target there."""
-    place = places.at(sha)
-    checkout = place.checkout(target, places.root, options.gc)
-    side = stack.enter_context(closing(checkout.open()))
-    return OpenCommit(
-        contender=CommitContender(checkout, side.facts), side=side, ancestry=ancestry(places.root, sha)
-    )
 
 
 def ancestry(root: Path, sha: str) -> Ancestry:

@@ -225,7 +225,7 @@ def test_rounds_in_which_time_was_stolen_are_left_out():
         stolen = k % 2 == 0
         found.note({A: Turn(900 if stolen else 100, 1), B: Turn(100, 1), AGAIN: Turn(100, 1)})
         if stolen:
-            found.mark_disturbed(k)
+            found.disturbed.add(k)
     assert (found.ratio().estimate, found.ratio().pairs) == (pytest.approx(1.0), 20)
 
 

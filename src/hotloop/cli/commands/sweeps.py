@@ -86,7 +86,7 @@ def tune_program(words: tuple[str, ...], options: TuneProgramOptions) -> int:
     check_floor(options.write_floor)
     options = replace(options, rounds=options.rounds or programs.rounds_of(len(axes.places)))
     make_room(options.output)
-    if programs.is_expanded(words):
+    if not any(map(programs.VALUES.search, words)):
         remark(f"the shell expanded the braces: {axes.words}; quote them as in '{{8,32}}' to be sure")
     remark(f"present settings: {programs.program_of(axes.present).name}")
     options = announce_search(axes, options)

@@ -331,26 +331,21 @@ def measure_budget(
     while not runs or (needs_another(runs) and not missing):
         asked = Measurement(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
         measured = measure(asked, progress)
-        runs.append(check_budget(asked, measured))
-    held, created = settle(runs), utc_now().isoformat(timespec="seconds")
-    kept = replace(measured.record, kind=KIND, label=budget.name, held=held, created=created)
+        comparison = measured.comparison
+        held = hold(
+            budget,
+            how.today,
+            now=measured.now,
+            then=measured.then,
+            change=change_of_speed(comparison) if comparison else None,
+            against=against.name if against else None,
+            doubt=(against.doubt if against else None) or measured.doubt,
+            difference=None if comparison is None or how.options.unlike else comparison.difference,
+        )
+        runs.append(downgrade_if_unmeasurable(held, lacked_cpu(budget, measured.record)))
+    settled, created = settle(runs), utc_now().isoformat(timespec="seconds")
+    kept = replace(measured.record, kind=KIND, label=budget.name, held=settled, created=created)
     return judge(with_metrics(kept))
-
-
-def check_budget(asked: "Measurement", measured: Measured) -> BudgetResult:
-    """Hold one measurement against its budget."""
-    budget, how, against, comparison = asked.budget, asked.how, asked.against, measured.comparison
-    held = hold(
-        budget,
-        how.today,
-        now=measured.now,
-        then=measured.then,
-        change=change_of_speed(comparison) if comparison else None,
-        against=against.name if against else None,
-        doubt=(against.doubt if against else None) or measured.doubt,
-        difference=None if comparison is None or how.options.unlike else comparison.difference,
-    )
-    return downgrade_if_unmeasurable(held, lacked_cpu(budget, measured.record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

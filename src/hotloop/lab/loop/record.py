@@ -200,19 +200,14 @@ def stages_of(looks: Sequence[LoopLook]) -> tuple[StageLooks, ...]:
     changes = find_changes([look.times for look in looks])
     if not changes:
         return ()
-    ends = pairwise((0, *changes, len(looks)))
-    return tuple(
-        StageLooks(name=stretch_of(looks, first, last), is_declared=False, looks=tuple(looks[first:last]))
-        for first, last in ends
-    )
-
-
-def stretch_of(looks: Sequence[LoopLook], first: int, last: int) -> str:
-    """Return which updates a stretch of looks is, in words; of a loop that counts none, which looks."""
-    before, through = (sum(look.counts.get(UPDATES, 0) for look in looks[:end]) for end in (first, last))
-    if through == before:
-        return f"looks {first + 1} to {last}"
-    return f"updates {before + 1:,} to {through:,}"
+    stages = list[StageLooks]()
+    for first, last in pairwise((0, *changes, len(looks))):
+        before, through = (sum(look.counts.get(UPDATES, 0) for look in looks[:end]) for end in (first, last))
+        name = f"updates {before + 1:,} to {through:,}"
+        if through == before:  # the loop counts none
+            name = f"looks {first + 1} to {last}"
+        stages.append(StageLooks(name=name, is_declared=False, looks=tuple(looks[first:last])))
+    return tuple(stages)
 
 
 def describe_looks(looks: Sequence[LoopLook], stages: Sequence[StageLooks]) -> Looks:

@@ -32,7 +32,6 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.phases import Function, find, home_of, watching
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.open import extra_ns
-from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
@@ -522,7 +521,10 @@ def record_of(
     plan, spec = sides.plan, sides.clean.spec
     policy = f"{name_of(plan.policy)} (live)" if is_live(plan.policy) else sides.script.policy
     walls = [[pair[side] for pair in pairs.walls_ns] for side in (0, 1)]
-    notices = [*shortened_notices(asked, pairs.rounds), *results["notices"], *host_timer(spec)]
+    notices = [*shortened_notices(asked, pairs.rounds), *results["notices"]]
+    if spec.described.device != "cuda" and cuda_runs():  # a policy or user env whose GPU works behind it
+        remedy = "put hotloop.run around the loop: its spans are events there"
+        notices.append(notice(Code.HOST_TIMER, whose="the GPU's", remedy=remedy))
     return recorder.record(
         method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=plan.garbage),
         counters=pairs.work[CLEAN].gained,
@@ -530,19 +532,6 @@ def record_of(
         partial=pairs.partial,
         **{**results, "notices": notices},
     )
-
-
-def host_timer(spec: Spec) -> list[Notice]:
-    """Say that the host's clock timed a policy or user env whose GPU works behind its caller."""
-    if spec.described.device == "cuda" or not cuda_runs():
-        return []
-    return [
-        notice(
-            Code.HOST_TIMER,
-            whose="the GPU's",
-            remedy="put hotloop.run around the loop: its spans are events there",
-        )
-    ]
 
 
 def loop_remarks(subject: Subject, functions: Sequence[Function], tree: TimeTree) -> list[Notice]:

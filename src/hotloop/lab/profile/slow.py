@@ -23,7 +23,6 @@ from hotloop.core.record.profile import WALL, Pauses, Repeated, RerunResult, Slo
 from hotloop.core.settings import Target
 from hotloop.core.spans import span
 from hotloop.core.turn_clock import repeat
-from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import until_interrupted
@@ -376,13 +375,6 @@ class Rerun:
     def is_over(self) -> bool:
         return len(self.wall_ns) >= (LOADED_TIMES if self.how == SAVED else FRESH_TIMES)
 
-    def median_phases(self) -> dict[str, int]:
-        """Return the phases of the run that took the median time."""
-        if not self.wall_ns:
-            return {}
-        order = sorted(range(len(self.wall_ns)), key=self.wall_ns.__getitem__)
-        return self.phases[order[len(order) // 2]]
-
     def note(self, watch: CallWatch) -> None:
         """Take in the step that the watch looked at last."""
         step = watch.last_step
@@ -412,23 +404,17 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
     attempt = Rerun()
     with ExitStack() as stack, no_collection() as collects:
         clean = stack.enter_context(closing(open_subject(slow.profiled_target, profile=False)))
-        refuse_other_workload(record, clean.spec)
+        then, now = record.target, clean.spec.described
+        if then.workload_hash != now.workload_hash:  # by an environment variable, for example
+            changed = [f"{key}={value}" for key, value in then.params.items() if now.params.get(key) != value]
+            had = ", ".join(changed) or "another workload"
+            raise InputError(f"{then.name} is not what {record.run_id} ran: it had {had}")
         recorder = Recorder("replay", clean.spec)
         with until_interrupted(attempt):
             begin = now_ns()
             while not attempt.is_over and now_ns() - begin < BUDGET_NS:
                 run_once(slow, step, attempt, progress, collects=collects)
         return judge(rerun_record(recorder, clean, record, step, attempt))
-
-
-def refuse_other_workload(record: Record, spec: Spec) -> None:
-    """Refuse settings that have changed since, such as an environment variable's."""
-    then, now = record.target, spec.described
-    if then.workload_hash != now.workload_hash:
-        changed = [f"{key}={value}" for key, value in then.params.items() if now.params.get(key) != value]
-        raise InputError(
-            f"{then.name} is not what {record.run_id} ran: it had {', '.join(changed) or 'another workload'}"
-        )
 
 
 def run_once(slow: Slow, step: SlowStep, attempt: Rerun, progress: Progress, *, collects: bool) -> None:
@@ -498,6 +484,7 @@ def rerun_record(recorder: Recorder, clean: Subject, of: Record, step: SlowStep,
     typical = float(median(attempt.near_ns)) if attempt.near_ns else 0.0
     setting = recorder.setting(of.method.policy)
     beyond = [ns - typical for ns in attempt.wall_ns]
+    order = sorted(range(len(attempt.wall_ns)), key=attempt.wall_ns.__getitem__)
     again = RerunResult(
         run_id=of.run_id,
         slow=step,
@@ -505,7 +492,7 @@ def rerun_record(recorder: Recorder, clean: Subject, of: Record, step: SlowStep,
         typical_then_ns=typical_then,
         wall_ns=tuple(attempt.wall_ns),
         gc_ns=tuple(attempt.gc_ns),
-        phases=attempt.median_phases(),
+        phases=attempt.phases[order[len(order) // 2]] if order else {},
         how=attempt.how,
         same_way=attempt.same_way,
         unlike=tuple(unlike(of, setting.machine, recorder.code)),

@@ -298,15 +298,6 @@ def read_series(metric: Metric, run: ProgramRun, program: Program) -> Series:
     return Series(values=tuple(values))
 
 
-def last_number(metric: Metric, run: ProgramRun, program: Program) -> float:
-    """The last value that a run printed, of any sign; InputError where there is none."""
-    text = matches(metric, run, program)[-1]
-    value = to_number(metric, text)
-    if not math.isfinite(value):
-        raise InputError(f"--learning-metric {metric.name} found {text}: expected a finite number")
-    return value
-
-
 def matches(metric: Metric, run: ProgramRun, program: Program) -> list[str]:
     """What a metric's group matched, as it was printed; InputError where it matched nothing."""
     said = run.printed.replace("\r", "\n")

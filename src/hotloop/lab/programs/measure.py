@@ -144,25 +144,19 @@ def describe_path(runs: int) -> PathRan:
     return PathRan(requested=PROGRAM, ran=ran, counters={"runs": runs, "exit_status": 0})
 
 
-def project_code(program: Program) -> CodeInfo:
-    """Return Hotloop's code, and the project of the first file that the program names, or of this folder."""
-    ran, home = code(None), Path.cwd()
-    for word in program.words:
-        with suppress(OSError):  # a word that is a whole script is longer than a path may be
-            file = Path(word).resolve()
-            if file.is_file() and belongs(file):
-                home = file.parent
-                break
-    ran["project"] = project(home)
-    return ran
-
-
 class ProgramRecorder:
-    """Takes down machine and code before the first run."""
+    """Takes down machine and code before the first run; the project is of the first file that is named."""
 
     def __init__(self, kind: str, program: Program) -> None:
         self._kind, self._program, self._now = kind, program, utc_now()
-        self.machine, self.code = machine(), project_code(program)
+        self.machine, self.code, home = machine(), code(None), Path.cwd()
+        for word in program.words:
+            with suppress(OSError):  # a word that is a whole script is longer than a path may be
+                file = Path(word).resolve()
+                if file.is_file() and belongs(file):
+                    home = file.parent
+                    break
+        self.code["project"] = project(home)
 
     def record(
         self,
@@ -496,7 +490,11 @@ def soak(
                     break
                 found.seconds = (now_ns() - begin) / 1e9
                 text = file.read().decode(errors="replace")
-                found.note(found.seconds, resource_usage(launcher.pid) | last_printed_value(text, metric))
+                usage = resource_usage(launcher.pid)
+                if metric and (matches := [*metric.pattern.finditer(text)]):
+                    last = to_number(metric, matches[-1].group(metric.pattern.groups))
+                    usage[f"{PRINTED}{metric.name}"] = metric.speeds([last])[-1]
+                found.note(found.seconds, usage)
                 progress(round(1_000 * found.seconds), round(1_000 * options.seconds))
         if answer and answer["status"] > 0 and not found.rows:
             words = last_line([printed.read_text(errors="replace")])
@@ -528,13 +526,3 @@ def resource_usage(launcher: int) -> dict[str, float]:
             files += each.num_fds()
             threads += each.num_threads()
     return {RSS_BYTES: float(rss), OPEN_FILES: float(files), RUNNING: float(threads)}
-
-
-def last_printed_value(text: str, metric: Metric | None) -> dict[str, float]:
-    """Return the last value that was printed since the last look."""
-    if metric is None:
-        return {}
-    matches = [match.group(metric.pattern.groups) for match in metric.pattern.finditer(text)]
-    if not matches:
-        return {}
-    return {f"{PRINTED}{metric.name}": metric.speeds([to_number(metric, matches[-1])])[-1]}

@@ -32,7 +32,6 @@ from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
-from hotloop.envs.spec import Spec
 from hotloop.envs.tapes import Episode, Episodes
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import Tally, until_interrupted
@@ -248,7 +247,14 @@ def keys_of_tape(target: Target, asked: SimSettings) -> dict[str, object]:
 def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:
     """Play the episodes of a game; Ctrl-C leaves a record of those that ended."""
     with closing(game.batch) as batch:
-        recorder = Recorder("sim", described_spec(game))
+        spec: Spec = batch.spec
+        contest = batch.spec.world.contest
+        if contest is not None:  # its players are among the keys
+            seats = {contest.player: game.asked.player}
+            if game.asked.opponent:
+                seats |= dict.fromkeys(contest.both_outside, game.asked.opponent)
+            spec = seated_spec(spec, Target(spec.name, seats))
+        recorder = Recorder("sim", spec)
         game.warm_up()
         batch.reset()
         found = SimState(
@@ -280,12 +286,17 @@ def record(game: Game, recorder: Recorder, found: SimState) -> Record:
     ended = spec.world.rules_end
     said = Counter(ended if episode.terminal else "steps" for episode in episodes) if ended else {}
     history = history_of(game.batch).items() if found.calls else ()
+    policy = game.asked.player
+    if spec.world.contest is not None:
+        known = by_role(spec.parameters, "workload")
+        [inside] = (known[key] for key in spec.world.contest.both_outside)
+        policy = f"{policy} against {game.asked.opponent or inside}"
     made = recorder.record(
         method=describe_method(
             spec,
             rounds=len(episodes),
             iterations=env_steps // max(len(episodes), 1),
-            policy=who_plays(game),
+            policy=policy,
             warmup=game.warmup_calls * spec.num_envs,
             headline=GAMES_PER_S,
         ),
@@ -361,27 +372,6 @@ def split(game: Game, found: SimState, encoding: str) -> dict[str, list[float]]:
     }
     parts["rest"] = max(found.wall_ns - sum(parts.values()), 0)
     return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
-
-
-def described_spec(game: Game) -> Spec:
-    """Return the spec of the batch, with the players of a contest among its keys."""
-    spec, contest = game.batch.spec, game.batch.spec.world.contest
-    if contest is None:
-        return spec
-    seats = {contest.player: game.asked.player}
-    if game.asked.opponent:
-        seats |= dict.fromkeys(contest.both_outside, game.asked.opponent)
-    return seated_spec(spec, Target(spec.name, seats))
-
-
-def who_plays(game: Game) -> str:
-    """Return the player; in a contest also whom it plays."""
-    spec, asked = game.batch.spec, game.asked
-    if spec.world.contest is None:
-        return asked.player
-    known = by_role(spec.parameters, "workload")
-    [inside] = (known[key] for key in spec.world.contest.both_outside)
-    return f"{asked.player} against {asked.opponent or inside}"
 
 
 def episode_notices(cuts: Sequence[bool], wanted: int, limit: int, *, partial: bool) -> list[Notice]:

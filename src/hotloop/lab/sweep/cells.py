@@ -257,18 +257,13 @@ def run_again(done: Sequence[CellResult]) -> tuple[Notice, ...]:
     return (notice(Code.RUN_AGAIN, cells=again),) if again else ()
 
 
-def never() -> bool:
-    """Go on to the end."""
-    return False
-
-
 def sweep(
     cells: Sequence[Cell],
     executor: Executor,
     shelf: CellCache | None = None,
     progress: Progress = silent,
     tell: Callable[[CellResult], None] = lambda _: None,
-    over: Callable[[], bool] = never,
+    over: Callable[[], bool] = lambda: False,
 ) -> Swept:
     """Run the cells that the shelf has no record of; each record is kept and told as it comes.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
+from math import isfinite
 from statistics import fmean, median
 from typing import Any
 
@@ -19,7 +20,7 @@ from hotloop.core.settings import Target
 from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
-from hotloop.lab.programs.launch import Launcher, Program, last_number, metric_of, parse_metric
+from hotloop.lab.programs.launch import Launcher, Program, matches, metric_of, parse_metric, to_number
 from hotloop.lab.programs.measure import ProgramRecorder, ProgramSide
 from hotloop.lab.sweep import scale as reading
 from hotloop.lab.sweep.scale import Axes, SweepPlace, check_values
@@ -297,11 +298,6 @@ def unexpanded(words: Sequence[str]) -> list[str]:
     return made
 
 
-def is_expanded(words: Sequence[str]) -> bool:
-    """Return whether the values are read from words that a shell has expanded."""
-    return not any(map(VALUES.search, words))
-
-
 def rounds_of(places: int) -> int:
     """Return the runs of each combination in the first stage: few if a later one adds to them."""
     return ROUNDS if places > FEW_PLACES else 2 * ROUNDS
@@ -347,7 +343,10 @@ def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Reco
     with Launcher() as launcher:
         run = launcher.run(program)
     progress(1, 1)
-    learnt = last_number(metric, run, program)
+    text = matches(metric, run, program)[-1]
+    learnt = to_number(metric, text)
+    if not isfinite(learnt):
+        raise InputError(f"--learning-metric {metric.name} found {text}: expected a finite number")
     return recorder.record(
         rounds=1, warmup=0, runs=1, headline=metric.name, values={metric.name: [learnt], "return": [learnt]}
     )

@@ -39,12 +39,11 @@ from hotloop.core.turn_clock import timed
 from hotloop.envs.foreign.inside import ENV_STEP
 from hotloop.envs.foreign.phases import Function, find, home_of, watching
 from hotloop.envs.spec import BatchSettings
-from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.sweep import conclude
 from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
-from hotloop.lab.measure.policy import Actions, play_of
+from hotloop.lab.measure.policy import play_of
 from hotloop.lab.measure.record import Recorder, describe_method, describe_validation, throughput
 from hotloop.lab.measure.resources import release_memory, resident_bytes
 from hotloop.lab.measure.sides import SubjectSide, calls_for, no_collection, play
@@ -310,7 +309,16 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
 
     If the length of a run is an axis, each round is one run, from its reset on.
     """
-    warm_process(target, asked["policy"])
+    policy = asked["policy"]
+    if target.name not in WARM:  # so that no cell pays for what is loaded only once
+        WARM.add(target.name)
+        with (
+            closing(open_subject(target, profile=False)) as subject,
+            closing(play_of(policy, subject)) as script,
+        ):
+            Recorder("bench", subject.spec)
+            subject.reset()
+            play(subject, script.draw(1), 1)
     release_memory()
     before = resident_bytes()
     with ExitStack() as stack:
@@ -428,43 +436,25 @@ def phases_of(target: Target, policy: str, steps: int | None, calls: int) -> dic
         if steps is None:
             one_ns = max(1, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
             turn, count = max(1, min(calls // TURNS, TURN_NS // one_ns)), min(calls, TURNS)
-        rounds = [
-            phase_round(subject, script.draw(turn), parts, turn, reset=steps is not None)
-            for _ in range(count)
-        ]
-    kept = calm_or_all([phases for phases, _ in rounds], [calm for _, calm in rounds], FEWEST_CALM)
+        rounds, are_calm, env_steps = list[dict[str, float]](), list[bool](), turn * subject.spec.num_envs
+        for _ in range(count):
+            actions = script.draw(turn)
+            if steps is not None:
+                subject.reset()
+            before = subject.phase_totals()
+            took, named, whole_ns = parts.time(partial(timed, partial(play, subject, actions, turn)))
+            gained = {name: ns - before.get(name, 0) for name, ns in subject.phase_totals().items()}
+            if named:
+                gained = {**gained, **named, WHOLE: whole_ns}
+            rounds.append({name: ns / env_steps for name, ns in gained.items()})
+            are_calm.append(not took.disturbed)
+    kept = calm_or_all(rounds, are_calm, FEWEST_CALM)
     names = [name for name in kept[0] if name != WHOLE and any(each.get(name) for each in kept)]
     phases = {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
     if not target.time:
         return phases
     phases[TIMED_NS] = tuple(each[WHOLE] for each in kept)
     return {name: (fmean(values),) for name, values in phases.items()}  # a function may run only now and then
-
-
-def phase_round(
-    subject: Subject, actions: Actions, parts: NamedParts, calls: int, *, reset: bool
-) -> tuple[dict[str, float], bool]:
-    """Return the ns of an env-step in each phase, and whether no other process had the core meanwhile."""
-    if reset:
-        subject.reset()
-    before = subject.phase_totals()
-    took, named, whole_ns = parts.time(lambda: timed(partial(play, subject, actions, calls)))
-    env_steps = calls * subject.spec.num_envs
-    gained = {name: ns - before.get(name, 0) for name, ns in subject.phase_totals().items()}
-    if named:
-        gained = {**gained, **named, WHOLE: whole_ns}
-    return {name: ns / env_steps for name, ns in gained.items()}, not took.disturbed
-
-
-def warm_process(target: Target, policy: str) -> None:
-    """Open and play a target once in this process, so that no cell pays for what is loaded only once."""
-    if target.name in WARM:
-        return
-    WARM.add(target.name)
-    with closing(open_subject(target, profile=False)) as subject, closing(play_of(policy, subject)) as script:
-        Recorder("bench", subject.spec)
-        subject.reset()
-        play(subject, script.draw(1), 1)
 
 
 def forecast(axes: Axes, options: ScaleOptions, progress: Progress = silent) -> float:

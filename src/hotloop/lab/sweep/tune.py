@@ -36,7 +36,7 @@ from hotloop.lab.measure.target import open_subject
 from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import metric_of
 from hotloop.lab.sweep import combinations
-from hotloop.lab.sweep.cells import Cell, CellCache, Executor, LocalExecutor, never, sweep
+from hotloop.lab.sweep.cells import Cell, CellCache, Executor, LocalExecutor, sweep
 from hotloop.lab.sweep.combinations import (
     KIND,
     checked_present,
@@ -132,13 +132,15 @@ def tune(
         name = f"b.{confirmed.method.headline}"
         for each in (name, f"second.{name}"):
             relied_on = (*relied_on, *confirmed.values.get(each, ()))
+    pasted = present if keep else chosen
+    how = TRAIN if is_training(chosen) else BENCH
     result = Tuning(
         axes=axes.values,
         present=present.words,
         tried=tried,
         skipped=(*skipped, *sweeping.skipped),
         winner=won.at,
-        words=paste_line(present if keep else chosen, training=is_training(chosen)),
+        words=combinations.program_of(pasted).name if is_program(pasted) else f"{how} {pasted.words}",
         kept=keep,
         floor=None if keep or stopped or "cannot tell" in outcomes else choosing.floor(relied_on),
         learnt=learning,
@@ -146,13 +148,6 @@ def tune(
     assert best.record is not None
     made = record_of(best.record, confirmed, result, axes, now)
     return judge(replace(made, partial=stopped))
-
-
-def paste_line(target: Target, *, training: bool) -> str:
-    """Return the command to paste: of a program its own."""
-    if is_program(target):
-        return combinations.program_of(target).name
-    return f"{TRAIN if training else BENCH} {target.words}"
 
 
 def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:
@@ -223,7 +218,7 @@ def halve(
     places: Sequence[SweepPlace],
     measure: Measures,
     rounds: int = FIRST_ROUNDS,
-    over: Callable[[], bool] = never,
+    over: Callable[[], bool] = lambda: False,
 ) -> list[TuneCandidate]:
     """Measure rung after rung until one is left, or two that had rounds enough, or the time is over.
 
@@ -253,7 +248,7 @@ class RungRunner:
         executor: Executor,
         shelf: CellCache | None,
         progress: Progress,
-        over: Callable[[], bool] = never,
+        over: Callable[[], bool] = lambda: False,
         *,
         options: SearchOptions,
     ) -> None:

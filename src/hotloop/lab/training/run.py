@@ -389,50 +389,38 @@ class Session:
         wall_ns = at_ns - self.window_ns
         self.begin_window(at_ns)
         with span("logging"):
-            window = self.sum_up(updates, evaluation, times, wall_ns, is_profiled=is_profiled)
-            self.found.windows.append(window)
-            self.found.work.note()
+            found, trainer = self.found, self.trainer
+            if self.crew is not None:
+                ended, self.counted = add_windows(self.crew.take_windows()), dict(self.crew.counters)
+            else:
+                ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
+            agreed = [update.agreement for update in updates if update.agreement is not None]
+            names = updates[-1].losses
+            window = TrainingWindow(
+                number=trainer.updates,
+                steps=trainer.steps,
+                total=self.settings.train.total_timesteps,
+                wall_ns=wall_ns,
+                env_steps=ended.env_steps,
+                agent_steps=trainer.agent_steps - found.agent_steps,
+                mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
+                episodes=ended,
+                update=updates[-1],
+                losses={name: fmean(update.losses.get(name, 0.0) for update in updates) for name in names},
+                agreement=fmean(agreed) if agreed else None,
+                times=times,
+                evaluation=evaluation,
+                validation=self.shadowed.validation() if self.shadowed else None,
+                rss_bytes=resident_bytes(),
+                gpu_bytes=gpu_bytes(self.settings.train.device),
+                is_profiled=is_profiled,
+            )
+            found.windows.append(window)
+            found.work.note()
             self.logs.write(window.steps, window.values())
             if times:
                 self.logs.say(tree_text(times))
             self.watch.window(window)
-
-    def sum_up(
-        self,
-        updates: "Sequence[Update]",
-        evaluation: "Evaluation | None",
-        times: TimeTree | None,
-        wall_ns: int,
-        *,
-        is_profiled: bool,
-    ) -> TrainingWindow:
-        """Return the window of these updates, which has just ended."""
-        found, trainer = self.found, self.trainer
-        if self.crew is not None:
-            ended, self.counted = add_windows(self.crew.take_windows()), dict(self.crew.counters)
-        else:
-            ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
-        agreed = [update.agreement for update in updates if update.agreement is not None]
-        names = updates[-1].losses
-        return TrainingWindow(
-            number=trainer.updates,
-            steps=trainer.steps,
-            total=self.settings.train.total_timesteps,
-            wall_ns=wall_ns,
-            env_steps=ended.env_steps,
-            agent_steps=trainer.agent_steps - found.agent_steps,
-            mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
-            episodes=ended,
-            update=updates[-1],
-            losses={name: fmean(update.losses.get(name, 0.0) for update in updates) for name in names},
-            agreement=fmean(agreed) if agreed else None,
-            times=times,
-            evaluation=evaluation,
-            validation=self.shadowed.validation() if self.shadowed else None,
-            rss_bytes=resident_bytes(),
-            gpu_bytes=gpu_bytes(self.settings.train.device),
-            is_profiled=is_profiled,
-        )
 
     def save(self) -> None:
         """Keep a checkpoint, unless there is one of this very step."""

@@ -217,8 +217,17 @@ def with_full_names(target: Target) -> Target:
 
 def sort_keys(target: Target) -> dict[str, dict[str, object]]:
     """Keys by who reads them: `target` for the batch and the world, else a field of RunSettings."""
-    ours = our_names()
-    theirs = names_of_target(target, ours)
+    ours = {  # what is typed after `train.`, to the field of RunSettings and the name there
+        prefix + info.name: (part, info.name)
+        for part, (prefix, cls) in PARTS.items()
+        for info in describe(cls)
+    }
+    if target.is_foreign:
+        theirs = {key for key in target.keys if key not in ours and not key.startswith(PREFIX)}
+        theirs |= {"num_envs", "seed"}
+    else:
+        parameters = registry.find(target.name).world.parameters
+        theirs = {info.name for cls in (BatchSettings, parameters) for info in describe(cls)}
     found: dict[str, dict[str, object]] = {"target": {}, **{part: {} for part in PARTS}}
     for key, value in target.keys.items():
         part, name = ("target", key) if key in theirs else ours.get(key.removeprefix(PREFIX), ("", ""))
@@ -229,26 +238,6 @@ def sort_keys(target: Target) -> dict[str, dict[str, object]]:
             raise InputError(f"{key} is given twice, with {PREFIX} and without: give it once")
         found[part][name] = value
     return found
-
-
-def names_of_target(target: Target, ours: Mapping[str, object]) -> set[str]:
-    """The bare keys that are not the trainer's: of the batch and its world, or of an env's maker."""
-    if target.is_foreign:
-        return {"num_envs", "seed"} | {
-            key for key in target.keys if key not in ours and not key.startswith(PREFIX)
-        }
-    return {info.name for info in describe(BatchSettings)} | {
-        info.name for info in describe(registry.find(target.name).world.parameters)
-    }
-
-
-def our_names() -> dict[str, tuple[str, str]]:
-    """What is typed after `train.`, to the field of RunSettings and the name there."""
-    return {
-        prefix + info.name: (part, info.name)
-        for part, (prefix, cls) in PARTS.items()
-        for info in describe(cls)
-    }
 
 
 def fit(settings: RunSettings, agents: int) -> RunSettings:

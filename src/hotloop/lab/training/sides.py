@@ -13,8 +13,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.machine import code, need
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Method, Record
-from hotloop.core.record.comparison import AFTER, RETURNS, Validation
+from hotloop.core.record import Record
+from hotloop.core.record.comparison import AFTER, RETURNS
 from hotloop.core.record.metadata import CodeInfo, Instructions
 from hotloop.core.settings import ENV_ONLY, EVAL_EVERY, RUNGS, Target
 from hotloop.core.turn_clock import RUN_IN, Turn, TurnClock
@@ -295,6 +295,7 @@ def measure_rungs(
                 if warmup:
                     each.turn(warmup)
             measure(rungs, plan, progress, samples=samples)
+        # What the shadow of each world compared, warm-up and all.
         checked = {mode: describe_validation(each.counters()) for mode, each in rungs.items()}
     method = describe_method(
         spec,
@@ -304,7 +305,20 @@ def measure_rungs(
         warmup=warmup,
         order=ORDER if len(modes) > 1 else "single",
     )
-    return [record_rung(mode, recorder, method, samples, options, spec, checked[mode]) for mode in modes]
+    env_steps, records = samples.length.env_steps, list[Record]()
+    for mode in modes:
+        turns = samples.turns[mode][: samples.count]
+        made = recorder.record(
+            method=replace(method, policy=POLICIES[mode]),
+            counters=samples.work[mode].gained if turns else {},
+            values=throughput(spec, env_steps, [turn.ns * env_steps // turn.env_steps for turn in turns]),
+            partial=samples.partial,
+            label=options.phase or mode,
+            validation=checked[mode],
+        )
+        named = replace(made, run_id=f"{made.run_id}-{mode}")
+        records.append(replace(named, goal=goal_of(named, wanted_of(options))))
+    return records
 
 
 def turn_steps(settings: RunSettings, modes: Sequence[str], options: BenchOptions) -> int:
@@ -327,29 +341,3 @@ def rung(mode: str, settings: RunSettings) -> Side:
     if mode == ENV_ONLY:
         return SubjectSide(mode, settings.open(), RANDOM)
     return TrainSide(mode, settings, mode)  # type: ignore[arg-type]
-
-
-def record_rung(
-    mode: str,
-    recorder: Recorder,
-    method: Method,
-    samples: Samples,
-    options: BenchOptions,
-    spec: Spec,
-    checked: Validation | None,
-) -> Record:
-    """Return the record of one rung; it differs from the others by its policy and the end of its run id.
-
-    `checked` is what the shadow of its world compared, warm-up and all.
-    """
-    turns, env_steps = samples.turns[mode][: samples.count], samples.length.env_steps
-    made = recorder.record(
-        method=replace(method, policy=POLICIES[mode]),
-        counters=samples.work[mode].gained if turns else {},
-        values=throughput(spec, env_steps, [turn.ns * env_steps // turn.env_steps for turn in turns]),
-        partial=samples.partial,
-        label=options.phase or mode,
-        validation=checked,
-    )
-    named = replace(made, run_id=f"{made.run_id}-{mode}")
-    return replace(named, goal=goal_of(named, wanted_of(options)))

@@ -49,7 +49,9 @@ class Gauge:
         """The speed, and the peak of this process's memory with it."""
         given = {key: order[key] for key in ("count", "iterations", "warmup") if key in order}
         rounds = Rounds(**given, box_iterations="iterations" not in given, box_warmup="warmup" not in given)
-        return with_memory(benching.bench(self.target, rounds, policy=self.policy))
+        record = benching.bench(self.target, rounds, policy=self.policy)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return replace(record, resources=Resources(rss_peak_bytes=peak))
 
     def count(self, order: Order) -> Record:
         """The instructions of an env-step, by a process whose memory lies as it is asked for."""
@@ -59,7 +61,8 @@ class Gauge:
             elsewhere = {"layout": layout} if layout else {}  # not every version that is measured knows it
             self._counter, self._layout = open_counter(self.target, self.policy, **elsewhere), layout
         found = count_by(self._counter, env_steps=order.get("env_steps"))
-        return replace(self._once(), instructions=found, notices=())
+        record = benching.bench(self.target, ONCE, policy=self.policy)
+        return replace(record, instructions=found, notices=())
 
     def phases(self, order: Order) -> Record:
         """Where the time goes, over a stretch of about half a second where none is asked for."""
@@ -84,9 +87,6 @@ class Gauge:
             self._counter.close()
             self._counter = None
 
-    def _once(self) -> Record:
-        return benching.bench(self.target, ONCE, policy=self.policy)
-
     def _steps_for(self, seconds: float) -> int:
         """Env-steps that take about so long, a power of two of them: the same for much the same code."""
         rounds = Rounds(count=3, iterations=2_000, warmup=2_000, box_iterations=True, box_warmup=True)
@@ -95,11 +95,6 @@ class Gauge:
         while steps < speed * seconds:
             steps *= 2
         return steps
-
-
-def with_memory(record: Record) -> Record:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return replace(record, resources=Resources(rss_peak_bytes=peak))
 
 
 def answer_to(order: Order, gauge: Gauge) -> dict[str, Any]:

@@ -49,7 +49,10 @@ ENDING = (signal.SIGTERM,)
 
 def main() -> None:
     if ADOPTS not in sys.argv:
-        adopt_orphans()
+        with suppress(ImportError, OSError, AttributeError):  # orphans come to this process only on Linux
+            import ctypes
+
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         os.execv(sys.executable, [*sys.orig_argv, ADOPTS])  # ctypes would add to every program's peak
     ended, told = os.pipe()
     os.set_blocking(told, False)
@@ -58,14 +61,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for line in iter(sys.stdin.readline, ""):
         say(run(json.loads(line), ended))
-
-
-def adopt_orphans() -> None:
-    """Have orphans come to this process, and to what it becomes; elsewhere than on Linux they do not."""
-    with suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def say(told: dict[str, object]) -> None:
