@@ -44,7 +44,7 @@ from hotloop.lab.measure.record import (
     play_digest,
     throughput,
 )
-from hotloop.lab.measure.resources import count_for_record
+from hotloop.lab.measure.resources import count
 from hotloop.lab.measure.sides import Garbage, SubjectSide, no_collection
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile import profile as profiling
@@ -92,10 +92,25 @@ def bench(
     changes = [each for baseline in extras.baselines for each in changes_between(baseline, measured)]
     measured = replace(measured, notices=(*measured.notices, *changes))
     if extras.phases and not measured.partial:
-        measured = with_phases(measured, target, progress, policy=policy, garbage=extras.garbage)
+        plan = profiling.ProfilePlan(target=target, policy=policy, garbage=extras.garbage)
+        profiled = profiling.measure(plan, progress)
+        # The speed stays that of the clean rounds.
+        metrics = {name: profiled.metrics[name] for name in profiling.WALLS if name in profiled.metrics}
+        measured = replace(
+            measured,
+            partial=profiled.partial,
+            values=measured.values | {name: profiled.values[name] for name in profiling.WALLS},
+            metrics=measured.metrics | metrics,
+            phases=profiled.phases,
+            unaccounted_ns=profiled.unaccounted_ns,
+            overhead=profiled.overhead,
+            validation=both_validations(measured.validation, profiled.validation),
+        )
     measured = replace(measured, goal=goal_of(measured, extras.wanted))
-    if extras.instructions:
-        measured = count_for_record(measured, target, progress, policy=policy)
+    if extras.instructions and not measured.partial:
+        with until_interrupted() as state:
+            measured = replace(measured, instructions=count(target, policy=policy, progress=progress))
+        measured = replace(measured, partial=state.partial)
     return judge(measured)
 
 
@@ -159,26 +174,6 @@ def with_comparisons(
         for baseline, comparison in zip(baselines, compared, strict=True)
     )
     return replace(first, comparisons=confirmed)
-
-
-def with_phases(
-    measured: Record, target: Target, progress: Progress, *, policy: str, garbage: Garbage
-) -> Record:
-    """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
-    plan = profiling.ProfilePlan(target=target, policy=policy, garbage=garbage)
-    profiled = profiling.measure(plan, progress)
-    pairs = {name: profiled.values[name] for name in profiling.WALLS}
-    return replace(
-        measured,
-        partial=profiled.partial,
-        values=measured.values | pairs,
-        metrics=measured.metrics
-        | {name: profiled.metrics[name] for name in profiling.WALLS if name in profiled.metrics},
-        phases=profiled.phases,
-        unaccounted_ns=profiled.unaccounted_ns,
-        overhead=profiled.overhead,
-        validation=both_validations(measured.validation, profiled.validation),
-    )
 
 
 def record(

@@ -14,12 +14,17 @@ from hotloop.lab.compare.compare import CompareSettings, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.validate import equal
-from hotloop.lab.validate.equal import Agreement, Reach, reach_of
+from hotloop.lab.validate.equal import Agreement, Reach
 
 ZOO = Path(__file__).parents[2] / "zoo"
 PLAN = Plan(budget_ns=400_000_000, fewest=6)
 
 SECOND = 1_000_000_000
+
+
+def reach_for(steps: int) -> Reach:
+    """Return the reach of a comparison that has no time and is asked for so many steps."""
+    return CompareSettings(plan=Plan(budget_ns=0), equal_steps=steps).reach
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +209,7 @@ def test_a_replay_that_is_too_short_says_what_would_do() -> None:
     assert missing is not None
     assert (missing.steps, missing.needed) == (16, 200)
     assert missing.needed_s == pytest.approx(800, rel=0.01)
-    assert agreement("traps.py:Slow2", "traps.py:Slow2", reach_of(0, 20)).too_few is None
+    assert agreement("traps.py:Slow2", "traps.py:Slow2", reach_for(20)).too_few is None
 
 
 @pytest.mark.usefixtures("slept")
@@ -215,7 +220,7 @@ def test_one_whole_episode_of_every_env_suffices() -> None:
 
 
 def test_steps_that_are_asked_for_are_replayed() -> None:
-    assert agreement("traps.py:Base", "traps.py:Base", reach_of(0, 620)).steps == 620
+    assert agreement("traps.py:Base", "traps.py:Base", reach_for(620)).steps == 620
 
 
 @pytest.mark.parametrize("words", ["agents=4", "agents=4 db={instance}.db"])

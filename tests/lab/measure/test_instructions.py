@@ -2,15 +2,15 @@ import shutil
 from typing import Any, Self
 
 import pytest
-from support.records import BENCH
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.settings import Target
-from hotloop.judge.judge import judge
+from hotloop.lab import bench as benching
 from hotloop.lab.measure import resources as lab
-from hotloop.lab.measure.resources import count, count_for_record, long_enough, on_one_thread, subtract
+from hotloop.lab.measure.loop import Rounds
+from hotloop.lab.measure.resources import count, long_enough, on_one_thread, subtract
 
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 
@@ -89,10 +89,11 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lab, "count", interrupted)
-    left = judge(count_for_record(BENCH, Target("grid/toy", {})))
+    monkeypatch.setattr(benching, "count", interrupted)
+    rounds, extras = Rounds(count=2, iterations=1, warmup=0), benching.Extras(instructions=True)
+    left = benching.bench(Target("grid/toy", {}), rounds, extras=extras)
     assert (left.partial, left.exit_code, left.instructions) == (True, ExitCode.INTERRUPTED, None)
-    assert left.values == BENCH.values
+    assert len(left.values["env_steps_per_s"]) == 2
 
 
 @pytest.mark.slow

@@ -141,22 +141,18 @@ def check_out(
             for commit, place, its, set_ in zip(commits, places, targets, settings, strict=False)
         ]
         if b_ref is None:
-            checkouts.append(working_tree(root, project, target, garbage))
+            changed = bool(git(root, "status", "--porcelain", "--", ".", *NOT_CODE))
+            tree = Checkout(
+                commit=Commit(ref=TREE, sha=resolve(root, "HEAD").sha, dirty=changed),
+                place=project,
+                target=target,
+                settings=worker_settings(target, garbage),
+                environment=dict(os.environ),
+                python=Path(sys.executable),
+            )
+            checkouts.append(tree)
         a, b = checkouts
         yield a, b
-
-
-def working_tree(root: Path, project: Path, target: Target, garbage: Garbage) -> Checkout:
-    """Return the working tree, opened by the Python that runs this."""
-    changed = bool(git(root, "status", "--porcelain", "--", ".", *NOT_CODE))
-    return Checkout(
-        commit=Commit(ref=TREE, sha=resolve(root, "HEAD").sha, dirty=changed),
-        place=project,
-        target=target,
-        settings=worker_settings(target, garbage),
-        environment=dict(os.environ),
-        python=Path(sys.executable),
-    )
 
 
 def root_of(project: Path) -> Path:

@@ -16,7 +16,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import Code, InputError, Notice, notice, unknown
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation
+from hotloop.core.record.comparison import A, B, ComparedSide, PhaseRatio, Validation
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.turn_clock import Turn
 from hotloop.envs.foreign.vector import NEXT_STEP
@@ -44,7 +44,7 @@ from hotloop.lab.measure.record import (
 )
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
-from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of, reach_of
+from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of
 from hotloop.stats.ratio import outcome, ratio
 from hotloop.stats.summary import FEWEST, with_metrics
 
@@ -92,7 +92,10 @@ class CompareSettings:
     @property
     def reach(self) -> Reach:
         """How far the sides are replayed; the budget bounds what comes after the needed steps."""
-        return reach_of(min(BOX_NS, self.plan.budget_ns // 4), self.equal_steps)
+        box_ns = min(BOX_NS, self.plan.budget_ns // 4)
+        if self.equal_steps is None:
+            return Reach(box_ns=box_ns)
+        return Reach(box_ns=box_ns, needed=self.equal_steps, episodes=False, most_ns=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -382,7 +385,35 @@ def record(
 ) -> Record:
     first = found.runs[0] if found.runs else None
     gained = {name: first.work[name].gained if first else {} for name in (A, B)}
-    comparison = make_comparison(a, b, asked, found, gained)
+    whole = [each for each in found.runs if each.ratio() and each.noise()]
+    crowded = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
+    late_a, late_b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
+    counted, too_few = found.instructions, None
+    if (missing := found.too_few) is not None:
+        remedy = f"{missing.needed:,} take about {missing.needed_s:,.0f} s (--equal-steps {missing.needed})"
+        too_few = str(missing), f"{remedy}, and fewer can be asked for"
+    side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
+    evidence = ComparisonInput(
+        band=asked.plan.band,
+        ratio=whole[0].ratio() if whole else None,
+        second=whole[1].ratio() if len(whole) > 1 else None,
+        others=whole[0].each() if whole else (),
+        fresh=whole[1].each() if len(whole) > 1 else (),
+        noise=whole[0].noise() if whole else None,
+        cpu=whole[0].cpu_ratio() if whole else None,
+        late=(late_a, late_b),
+        phases=found.phases,
+        difference=found.difference,
+        itself=found.self_difference,
+        crowded=f"other processes disturbed {crowded[0][0]} of {crowded[0][1]} rounds" if crowded else None,
+        medians=whole[0].all_medians() if whole else None,
+        rested=max((each.gain_by_rest() for each in found.runs), default=1.0),
+        instructions=counted[1].per_env_step / counted[0].per_env_step if counted else None,
+        too_few=too_few,
+        uncompared=found.uncompared,
+        sides=(side_a, side_b) if asked.equal else None,
+    )
+    comparison = conclude(evidence, side_a, side_b, found.unlike)
     return recorder.record(
         method=describe_method(
             b.spec,
@@ -415,45 +446,6 @@ def remarks(a: Contender, b: Contender, asked: CompareSettings, found: CompareSt
     if found.agreement:
         said += notices_of(found.agreement.left_out, found.agreement.settings)
     return said
-
-
-def make_comparison(
-    a: Contender,
-    b: Contender,
-    asked: CompareSettings,
-    found: CompareState,
-    gained: Mapping[str, Mapping[str, int]],
-) -> Comparison:
-    """Put together what is known and what follows from it."""
-    whole = [each for each in found.runs if each.ratio() and each.noise()]
-    crowded = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
-    late_a, late_b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
-    counted, too_few = found.instructions, None
-    if (missing := found.too_few) is not None:
-        remedy = f"{missing.needed:,} take about {missing.needed_s:,.0f} s (--equal-steps {missing.needed})"
-        too_few = str(missing), f"{remedy}, and fewer can be asked for"
-    side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
-    evidence = ComparisonInput(
-        band=asked.plan.band,
-        ratio=whole[0].ratio() if whole else None,
-        second=whole[1].ratio() if len(whole) > 1 else None,
-        others=whole[0].each() if whole else (),
-        fresh=whole[1].each() if len(whole) > 1 else (),
-        noise=whole[0].noise() if whole else None,
-        cpu=whole[0].cpu_ratio() if whole else None,
-        late=(late_a, late_b),
-        phases=found.phases,
-        difference=found.difference,
-        itself=found.self_difference,
-        crowded=f"other processes disturbed {crowded[0][0]} of {crowded[0][1]} rounds" if crowded else None,
-        medians=whole[0].all_medians() if whole else None,
-        rested=max((each.gain_by_rest() for each in found.runs), default=1.0),
-        instructions=counted[1].per_env_step / counted[0].per_env_step if counted else None,
-        too_few=too_few,
-        uncompared=found.uncompared,
-        sides=(side_a, side_b) if asked.equal else None,
-    )
-    return conclude(evidence, side_a, side_b, found.unlike)
 
 
 def describe(contender: Contender, counters: Mapping[str, int]) -> ComparedSide:

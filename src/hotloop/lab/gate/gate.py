@@ -226,20 +226,16 @@ def run(
             for place in group:
                 budget, number = budgets[place], f"{len(rows) + 1} of {len(budgets)}"
                 say(f"{number}: {budget.name}, {budget.metric} of {budget.words}")
-                rows[place] = measure_row(budget, how, gauges, progress)
+                try:
+                    against = against_of(budget, how)
+                    record = measure_budget(budget, how, against, how.places.tree(), gauges, progress)
+                except HotloopError as error:  # which is its row's
+                    gauges.restart()
+                    said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
+                    rows[place] = BudgetRow(budget=budget, record=None, error=said, code=error.exit_code)
+                else:
+                    rows[place] = BudgetRow(budget=budget, record=record, code=ExitCode(record.exit_code))
     return Result(rows=tuple(rows[place] for place in range(len(budgets))))
-
-
-def measure_row(budget: Budget, how: GateContext, gauges: Measurers, progress: Progress) -> BudgetRow:
-    """Measure for one budget; an error is its row's."""
-    try:
-        against = against_of(budget, how)
-        record = measure_budget(budget, how, against, how.places.tree(), gauges, progress)
-    except HotloopError as error:
-        gauges.restart()
-        said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
-        return BudgetRow(budget=budget, record=None, error=said, code=error.exit_code)
-    return BudgetRow(budget=budget, record=record, code=ExitCode(record.exit_code))
 
 
 def weaker(project: Project, places: Checkouts) -> list[str]:

@@ -41,12 +41,7 @@ class Recorder:
         self._machine = machine()
         build = spec.build
         self._sources = read_sources(spec.name) if ran is None else {}
-        self._code = ran or code(asdict(build) if build else None, target=spec.name, sources=self._sources)
-
-    @property
-    def code(self) -> RanCode:
-        """The code that runs."""
-        return self._code
+        self.code = ran or code(asdict(build) if build else None, target=spec.name, sources=self._sources)
 
     def setting(self, policy: str, garbage: str = "between") -> RunConditions:
         """What a run of this subject has to share with whatever it is compared with."""
@@ -81,7 +76,7 @@ class Recorder:
             new_record(
                 self._kind,
                 now=self._now,
-                code=self._code,
+                code=self.code,
                 target=spec.described,
                 machine=self._machine,
                 method=method,
@@ -221,18 +216,16 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
 
 
 def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:
-    """Counters differ only if the instrument changed what was done; those of time are no work."""
-    clean, watched = only_work(clean), only_work(watched)
+    """Refuse counters that differ: the instrument changed the work; those of time and of a log are no work."""
+    clean, watched = (
+        {name: n for name, n in without_times(each).items() if not name.startswith(LOG_COUNTERS)}
+        for each in (clean, watched)
+    )
     if clean != watched:
         different = sorted(name for name in clean if clean[name] != watched.get(name))
         raise SetupError(
             f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
         )
-
-
-def only_work(counters: Mapping[str, int]) -> dict[str, int]:
-    """Counters without those of time, and of how a log was written."""
-    return {name: n for name, n in without_times(counters).items() if not name.startswith(LOG_COUNTERS)}
 
 
 def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:

@@ -6,14 +6,12 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.settings import Target
-from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.probes.instructions import Counter
 
@@ -78,17 +76,6 @@ def count_by(counter: Counter, *, progress: Progress = silent, env_steps: int | 
         for part, calls in ((4, SHORT), (5, max(longer, SHORT + 1)))
     )
     return subtract((few, many), isa=" ".join(counter.facts["isa"]))
-
-
-def count_for_record(
-    record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM
-) -> Record:
-    """A record with the instructions of its target; Ctrl-C leaves it without them, and marked."""
-    if record.partial:
-        return record
-    with until_interrupted() as state:
-        record = replace(record, instructions=count(target, policy=policy, progress=progress))
-    return replace(record, partial=state.partial)
 
 
 def on_one_thread(target: Target) -> Target:

@@ -39,18 +39,14 @@ class Timeline:
         """Take the present moment as the nearer one."""
         self._last = spans.moment()
 
-    @property
-    def _ns_per_tick(self) -> float:
-        ticks, ns = (late - early for late, early in zip(self._last, self._first, strict=True))
-        return ns / ticks if ticks else 1.0
-
     def ns(self, ticks: Numbers) -> Numbers:
         """When it was."""
         return self._last[1] + self.duration_ns(ticks - self._last[0])
 
     def duration_ns(self, ticks: Numbers) -> Numbers:
         """How long it took."""
-        rounded: Numbers = np.rint(ticks * self._ns_per_tick).astype(np.int64)
+        passed, ns = (late - early for late, early in zip(self._last, self._first, strict=True))
+        rounded: Numbers = np.rint(ticks * (ns / passed if passed else 1.0)).astype(np.int64)
         return rounded
 
 

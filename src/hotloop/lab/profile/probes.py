@@ -82,13 +82,9 @@ def choose(words: Sequence[str]) -> tuple[Probe, ...]:
 
 def check(probes: Sequence[Probe], targets: Sequence[Target], time: Sequence[str]) -> None:
     """Refuse functions without lines before anything is measured; the targets were opened once by then."""
-    if has_line(probes):
+    if any(probe.name == LINE for probe in probes):
         for target in targets:
             functions(target, time)
-
-
-def has_line(probes: Sequence[Probe]) -> bool:
-    return any(probe.name == LINE for probe in probes)
 
 
 def with_probes(record: Record, plan: "ProfilePlan", folder: Path, progress: Progress = silent) -> Record:
@@ -163,6 +159,7 @@ def probe_context(plan: "ProfilePlan", folder: Path) -> Iterator[Scene]:
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if plan.steps is None else min(usual, calls_for(plan.steps, subject))
         words: tuple[str, ...] = ()
+        has_line = any(probe.name == LINE for probe in plan.probes)
         if plan.by_name:  # a function is no JSON
             play_it = {"target": asdict(plan.target), "policy": plan.policy, "seconds": SECONDS}
             words = ("-P", "-m", "hotloop.lab.workers.run", "play", json.dumps(play_it))
@@ -172,7 +169,7 @@ def probe_context(plan: "ProfilePlan", folder: Path) -> Iterator[Scene]:
             clean_ns=max(1, round(calls * ns_per_call)),
             env_steps=subject.spec.num_envs,
             folder=folder,
-            functions=functions(plan.target, plan.time) if has_line(plan.probes) else (),
+            functions=functions(plan.target, plan.time) if has_line else (),
             program=words,
             marker="played",
             count=partial(count, plan.target, policy=str(plan.policy)) if plan.by_name else None,

@@ -32,6 +32,7 @@ from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
+from hotloop.envs.spec import Spec
 from hotloop.envs.tapes import Episode, Episodes
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.loop import Tally, until_interrupted

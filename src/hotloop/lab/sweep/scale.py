@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_origin
 
 from hotloop.core import registry, spans
 from hotloop.core.clock import now_ns, utc_now
-from hotloop.core.errors import Code, InputError, Notice, notice, unknown
+from hotloop.core.errors import Code, InputError, notice, unknown
 from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, Record, run_id
@@ -245,6 +245,8 @@ def record_of(
     first = records[0][1]
     again = run_again(done)
     points = tuple(point for place in axes.places for point in point_of(place, records))
+    called = {name for point in points for name in point.values}
+    timed = [] if options.no_phases else [name.rpartition(":")[2] for name in axes.target.time]
     refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}  # each place once
     found = Sweep(
         axes=axes.values,
@@ -266,7 +268,7 @@ def record_of(
         metrics={},
         notices=(
             *dict.fromkeys(said for _, record in records for said in record.notices),
-            *(uncalled(axes.target, points) if not options.no_phases else ()),
+            *(notice(Code.NEVER_CALLED, function=name) for name in timed if f"{PHASE}{name}" not in called),
             *again,
         ),
         sweep=conclude(found, first.machine.get("usable_cores")),
@@ -295,13 +297,6 @@ def point_of(place: SweepPlace, records: Sequence[tuple[Cell, Record]]) -> list[
         if name not in (CPU_SHARE, "env_steps_per_s", "episodes_per_s")
     }
     return [SweepPoint(at=place.at, values=values, env_steps=here[0].work.env_steps)]
-
-
-def uncalled(target: Target, points: Sequence[SweepPoint]) -> list[Notice]:
-    """Return what to say of functions that were to be timed, and that no place called."""
-    called = {name for point in points for name in point.values}
-    names = (name.rpartition(":")[2] for name in target.time)
-    return [notice(Code.NEVER_CALLED, function=name) for name in names if f"{PHASE}{name}" not in called]
 
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:

@@ -158,14 +158,10 @@ def serve(settings: RunSettings, ranks: "Ranks", resume: Path | None, folder: Pa
         elif command is Command.COLLECT:
             trainer.algorithm.collect(trainer.steps)
         elif command is Command.WINDOW:
-            ranks.gather((windows.close(), counters_of(batch)))
+            ranks.gather((windows.close(), dict(batch.counters)))
         else:
             trainer.content()
     batch.close()
-
-
-def counters_of(batch: Batch) -> dict[str, int]:
-    return dict(batch.counters)
 
 
 def windows_together(
@@ -175,9 +171,9 @@ def windows_together(
     from hotloop.train.ranks import Command
 
     if not ranks.several:
-        return mine, counters_of(batch)
+        return mine, dict(batch.counters)
     ranks.tell(Command.WINDOW)
-    every = ranks.gather((mine, counters_of(batch)))
+    every = ranks.gather((mine, dict(batch.counters)))
     counted: dict[str, int] = {}
     for _, counters in every:
         for name, count in counters.items():

@@ -147,10 +147,19 @@ def read(target: Target) -> RunSettings:
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
     asked = RunSettings(target=Target(target.name, keys), **made)
     agents = agents_of(asked.target)
-    if not {"num_envs", "buffer_size"} & {*parts["target"], *parts["train"]}:
-        asked = with_room(asked, agents)
+    is_dqn = family(asked.train.algorithm) == "dqn"
+    if is_dqn and not {"num_envs", "buffer_size"} & {*parts["target"], *parts["train"]}:
+        # As many of the usual envs as DQN's usual replay has room for.
+        envs = num_envs_of(asked)
+        while envs > 1 and replay_fault(asked.train, envs * agents):
+            envs //= 2
+        asked = replace(asked, target=asked.target.with_keys({"num_envs": envs}))
     if target.is_foreign and "minibatch_size" not in parts["train"]:
-        asked = in_four(asked, agents)
+        # About four minibatches a rollout: the usual size is for the many envs of a world of ours.
+        train = asked.train
+        samples = num_envs_of(asked) * train.num_steps * agents
+        size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
+        asked = replace(asked, train=replace(train, minibatch_size=size))
     settings = fit(asked, agents)
     envs = num_envs_of(settings)
     check_sizes(settings.train, envs * agents)
@@ -162,15 +171,6 @@ def read(target: Target) -> RunSettings:
 def num_envs_of(settings: RunSettings) -> int:
     """Return how many envs the batch has; InputError if that is no number of envs."""
     return apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
-
-
-def with_room(settings: RunSettings, agents: int) -> RunSettings:
-    """Return the settings with as many of the usual envs as DQN's usual replay has room for."""
-    envs = int(str(settings.target.keys["num_envs"]))
-    if family(settings.train.algorithm) == "dqn":
-        while envs > 1 and replay_fault(settings.train, envs * agents):
-            envs //= 2
-    return replace(settings, target=settings.target.with_keys({"num_envs": envs}))
 
 
 def with_minibatch_size(target: Target) -> Target:
@@ -185,14 +185,6 @@ def with_minibatch_size(target: Target) -> Target:
     samples = per_update(settings) * agents_of(settings.target)
     size = samples // int(count) if int(count) else 0
     return replace(target, keys={**keys, MINIBATCH_SIZE: str(size)})
-
-
-def in_four(settings: RunSettings, agents: int) -> RunSettings:
-    """About four minibatches a rollout: the usual size is for the many envs of a world of ours."""
-    train = settings.train
-    samples = num_envs_of(settings) * train.num_steps * agents
-    size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
-    return replace(settings, train=replace(train, minibatch_size=size))
 
 
 def in_gpu_memory(target: Target) -> bool:

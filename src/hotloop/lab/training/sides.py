@@ -101,15 +101,11 @@ class TrainSide(Side):
         if self.updates % self.settings.train.log_every == 0:
             windows_together(self.trainer.ranks, self.windows.close(), self.batch)
         if self.mode == "rollout":
-            self.collect()
+            self.trainer.collect()  # nothing is learnt from it
             return
         self.trainer.update()
         if self.mode == "trainer_eval" and self.updates % self.settings.eval.every == 0:
             self.evaluate()
-
-    def collect(self) -> None:
-        """A rollout that nothing is learnt from; a teacher labels it where a run would begin with one."""
-        self.trainer.collect()
 
     def evaluate(self) -> tuple[float, ...]:
         """The returns of the policy's episodes on envs of their own."""

@@ -173,13 +173,6 @@ class Reach:
 USUAL = Reach()
 
 
-def reach_of(box_ns: int, equal_steps: int | None) -> Reach:
-    """Return the usual reach, or exactly the steps that a user asks for, whatever they take."""
-    if equal_steps is None:
-        return Reach(box_ns=box_ns)
-    return Reach(box_ns=box_ns, needed=equal_steps, episodes=False, most_ns=None)
-
-
 def read_global_rng() -> States:
     """Return the states of the random numbers that the whole process shares."""
     generator = torch_generator()
