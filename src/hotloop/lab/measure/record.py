@@ -216,7 +216,7 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
 
 
 def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:
-    """Refuse counters that differ: the instrument changed the work; those of time and of a log are no work."""
+    """Refuse counters that differ, but for time and logs: the instrument changed what was done."""
     clean, watched = (
         {name: n for name, n in without_times(each).items() if not name.startswith(LOG_COUNTERS)}
         for each in (clean, watched)

@@ -246,7 +246,7 @@ def record_of(
     again = run_again(done)
     points = tuple(point for place in axes.places for point in point_of(place, records))
     called = {name for point in points for name in point.values}
-    timed = [] if options.no_phases else [name.rpartition(":")[2] for name in axes.target.time]
+    wanted = [] if options.no_phases else [name.rpartition(":")[2] for name in axes.target.time]
     refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}  # each place once
     found = Sweep(
         axes=axes.values,
@@ -268,7 +268,7 @@ def record_of(
         metrics={},
         notices=(
             *dict.fromkeys(said for _, record in records for said in record.notices),
-            *(notice(Code.NEVER_CALLED, function=name) for name in timed if f"{PHASE}{name}" not in called),
+            *(notice(Code.NEVER_CALLED, function=name) for name in wanted if f"{PHASE}{name}" not in called),
             *again,
         ),
         sweep=conclude(found, first.machine.get("usable_cores")),
