@@ -4,7 +4,7 @@ Every commit is built in a folder of its own and opened in a process of its own.
 of about a millisecond, so that heat, neighbors and load are the same for all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -77,14 +77,24 @@ def trend(
     """
     with Checkouts(project or Path.cwd(), build=options.build, say=say) as places, ExitStack() as stack:
         line = commits_since(places.root, options.since or "HEAD", options.every)
-        clock = TrendProgress(len(line), options.trend_s, progress)
+        begin, turns_ns = now_ns(), round(len(line) * options.trend_s * 1e9)
+
+        def note_builds(done: int) -> None:
+            # The builds so far tell how long those that are left take.
+            spent = now_ns() - begin
+            progress(spent, spent * len(line) // max(done, 1) + turns_ns)
+
+        def note_turns(spent_ns: int, budget_ns: int) -> None:
+            spent = now_ns() - begin
+            progress(spent, spent + max(budget_ns - spent_ns, 0))
+
         say(beforehand(places, line, options))
-        opened, left_out = open_all(places, target, line, options, clock, stack, say=say)
+        opened, left_out = open_all(places, target, line, options, note_builds, stack, say=say)
         recorders = {
             each.sha: Recorder("bench", each.contender.spec, code_of(each, places)) for each in opened
         }
         again = stack.enter_context(closing(opened[0].contender.checkout.open()))
-        shown, samples = take_turns(opened, again, options, clock)
+        shown, samples = take_turns(opened, again, options, note_turns)
         records = [
             record_of(each, recorders[each.sha], samples, options, told)
             for each, told in zip(opened, changed_outputs(opened, shown), strict=True)
@@ -95,24 +105,6 @@ def trend(
     records[0] = replace(records[0], values={**records[0].values, NOISE: again_sps})
     records[-1] = replace(records[-1], notices=(*records[-1].notices, *named))
     return [judge(record) for record in records]
-
-
-class TrendProgress:
-    """How far a trend is, in nanoseconds: the builds so far tell how long those that are left take."""
-
-    def __init__(self, commits: int, seconds: float, progress: Progress) -> None:
-        self._commits, self._progress, self._begin = commits, progress, now_ns()
-        self._turns_ns = round(commits * seconds * 1e9)
-
-    def note_builds(self, done: int) -> None:
-        """Move on after so many builds."""
-        spent = now_ns() - self._begin
-        self._progress(spent, spent * self._commits // max(done, 1) + self._turns_ns)
-
-    def note_turns(self, spent_ns: int, budget_ns: int) -> None:
-        """Move on within the turns."""
-        spent = now_ns() - self._begin
-        self._progress(spent, spent + max(budget_ns - spent_ns, 0))
 
 
 def commits_since(root: Path, since: str, every: int | None) -> list[str]:
@@ -150,7 +142,7 @@ def open_all(
     target: Target,
     line: Sequence[str],
     options: BenchOptions,
-    clock: TrendProgress,
+    note_builds: Callable[[int], None],
     stack: ExitStack,
     *,
     say: Say,
@@ -166,7 +158,7 @@ def open_all(
         except HotloopError as error:
             first_line = str(error).partition("\n")[0]  # begins with the commit
             left_out.append(f"{sha[:12]} ({first_line.removeprefix(sha[:12]).lstrip(': ')})")
-        clock.note_builds(done)
+        note_builds(done)
     newest = opened[-1].contender if opened else None
     for each in [*opened[:-1]]:
         assert newest is not None
@@ -213,7 +205,7 @@ def code_of(opened: OpenCommit, places: Checkouts) -> RanCode:
 
 
 def take_turns(
-    opened: Sequence[OpenCommit], again: ProcessSide, options: BenchOptions, clock: TrendProgress
+    opened: Sequence[OpenCommit], again: ProcessSide, options: BenchOptions, progress: Progress
 ) -> tuple[Sequence[Mapping[str, str]], Samples]:
     """Warm all commits up equally far, then let them take turns; returns what each showed in between.
 
@@ -225,7 +217,7 @@ def take_turns(
     with until_interrupted(samples):
         plan = replace(plan, length=warm_up(sides, plan.warmup_ns(len(sides))).length)
         shown = [each.side.seen() for each in opened]
-        measure(sides, plan, clock.note_turns, samples=samples, begin_ns=begin)
+        measure(sides, plan, progress, samples=samples, begin_ns=begin)
     if not samples.count:
         raise KeyboardInterrupt
     return shown, samples

@@ -251,7 +251,20 @@ def open_installed(
     with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
         shared = Path(name)
         (shared / "hotloop").symlink_to(PACKAGE)
-        a, b = (CommitContender(checkout_of(place, target, garbage, shared)) for place in places)
+        environment = side_environment(Path.cwd(), shared) | {"PYTHONPATH": str(shared)}
+        a, b = (
+            CommitContender(
+                Checkout(
+                    commit=Commit(ref=PRESENT if place is None else str(place), sha=""),
+                    place=Path.cwd(),
+                    target=target,
+                    settings=worker_settings(target, garbage, packages=True),
+                    environment=dict(os.environ) if place is None else environment,
+                    python=Path(sys.executable) if place is None else python_in(place),
+                )
+            )
+            for place in places
+        )
         different = sorted(
             package
             for package in {**a.packages, **b.packages}
@@ -266,19 +279,6 @@ def open_installed(
             side.checkout = replace(side.checkout, commit=commit)
             side.name = f"{target.words} in {commit.name}"
         yield a, b
-
-
-def checkout_of(place: Path | None, target: Target, garbage: Garbage, shared: Path) -> Checkout:
-    """Return the current folder, run by the Python of an environment, which finds this Hotloop, too."""
-    environment = side_environment(Path.cwd(), shared) | {"PYTHONPATH": str(shared)}
-    return Checkout(
-        commit=Commit(ref=PRESENT if place is None else str(place), sha=""),
-        place=Path.cwd(),
-        target=target,
-        settings=worker_settings(target, garbage, packages=True),
-        environment=dict(os.environ) if place is None else environment,
-        python=Path(sys.executable) if place is None else python_in(place),
-    )
 
 
 def python_in(place: Path) -> Path:

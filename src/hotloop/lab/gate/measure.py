@@ -94,10 +94,6 @@ class CodePlace:
     def name(self) -> str:
         return self.commit.name
 
-    def contender(self, target: Target, root: Path) -> CommitContender:
-        """The target here, to take turns with another place's."""
-        return CommitContender(self.checkout(target, root))
-
     def checkout(self, target: Target, root: Path, garbage: Garbage = "between") -> Checkout:
         """Return what opens the target here, in a process of its own."""
         tree = {} if self.is_tree else {"tree": str(root.resolve())}
@@ -477,7 +473,7 @@ def inconclusive_reason(comparison: Comparison) -> str | None:
 def in_turns(asking: Measurement, then: CodePlace, progress: Progress) -> Measurements:
     """Measure the speed of two places in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
-    a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
+    a, b = (CommitContender(place.checkout(budget.measured, how.places.root)) for place in (then, asking.now))
     asked = CompareSettings(plan=asking.plan, unlike=how.options.unlike, replayed=not how.options.unlike)
     with closing(a), closing(b):
         record = measure_comparison(a, b, asked, progress)

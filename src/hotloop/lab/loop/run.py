@@ -239,7 +239,14 @@ class Run:
         self._thread, self._due = get_ident(), self.options.every
         self._hosted = self._is_profiled = False
         self._account: Account = open_account(self.options.timing, self.options.wait)
-        self._torch = open_window(self.options)
+        self._torch: TorchWindow | None = None
+        profiler, path = self.options.profiler, self.options.trace_path
+        if profiler is not None and path is not None:
+            need("torch")
+            from hotloop.probes import torch as probe
+
+            turns = {name: int(count) for name, count in profiler.items()}
+            self._torch = probe.TorchWindow(path, **turns)  # type: ignore[arg-type]
         self._watch_spans()
         self._mark_ns, self._thread_clock_ns = spans.mark_cost_ns(), clock_cost_ns(READS, thread_ns)
         self._sampler.__enter__()
@@ -465,17 +472,6 @@ class Run:
             pauses=self._pauses.pauses,
             broken=broken,
         )
-
-
-def open_window(options: LoopOptions) -> "TorchWindow | None":
-    """Start torch's profiler if it was asked for."""
-    if options.profiler is None or options.trace_path is None:
-        return None
-    need("torch")
-    from hotloop.probes.torch import TorchWindow
-
-    turns = {name: int(count) for name, count in options.profiler.items()}
-    return TorchWindow(options.trace_path, **turns)  # type: ignore[arg-type]
 
 
 def close_window(window: "TorchWindow | None") -> tuple[Finding | None, str]:

@@ -5,7 +5,7 @@ Also a look at a process that runs already, which need not be stopped or changed
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from inspect import unwrap
@@ -226,9 +226,13 @@ def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) 
 
     InputError where there is no such process, SetupError where it may not be looked at.
     """
+    import psutil
+
     check_process(pid)
     now, ran = utc_now(), code(None)
-    command = command_of(pid)
+    command = "unknown"
+    with suppress(psutil.Error):
+        command = " ".join(psutil.Process(pid).cmdline())
     try:
         found = picture(samples.attach(pid, folder, seconds))
     except ProbeError as error:
@@ -279,13 +283,3 @@ def watch_process(pid: int) -> None:
         pyspy.top(pid)
     except ProbeError as error:
         raise SetupError(str(error)) from None
-
-
-def command_of(pid: int) -> str:
-    """The command line of a process."""
-    import psutil
-
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return "unknown"

@@ -175,7 +175,8 @@ def measure(plan: ProfilePlan, progress: Progress = silent) -> Record:
         recorder = Recorder("profile", sides.clean.spec)
         sides.clean.reset()
         sides.watched.reset()
-        pairs = Pairs(sides.passes(), rounds)
+        clean = PassSide(CLEAN, sides.play_clean, sides.count_work)
+        pairs = Pairs({CLEAN: clean, WATCHED: PassSide(WATCHED, sides.play_watched, dict)}, rounds)
         ended: dict[str, Any] = {}
 
         def so_far() -> Record:
@@ -416,13 +417,6 @@ class ProfileSides:
     drawn: dict[str, Sequence[Actions]] = field(default_factory=dict)
     # Of each watched pass, what it spent on collecting garbage.
     paused_ns: list[int] = field(default_factory=list)
-
-    def passes(self) -> dict[str, Side]:
-        """Return both sides of a pair, in the order of its first one."""
-        return {
-            CLEAN: PassSide(CLEAN, self.play_clean, self.count_work),
-            WATCHED: PassSide(WATCHED, self.play_watched, dict),
-        }
 
     def count_work(self) -> dict[str, int]:
         """Return the counters of the clean side; of a built-in world, those of both must be the same."""

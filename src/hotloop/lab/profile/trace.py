@@ -103,25 +103,18 @@ class TraceWriter:
 
     def draw(self, first: int, last: int) -> list[Slice]:
         """The slices of some calls, one after another."""
-        slices = [*self._call_slices(first, last), *self._span_slices(first, last)]
-        return [*slices, *self._native_slices(first, last)]
-
-    def _call_slices(self, first: int, last: int) -> Iterator[Slice]:
-        calls = self._calls
+        slices, calls, events = list[Slice](), self._calls, self._events
         for call in range(first, last):
             facts = {"step": self._before + call + 1, "resets": int(calls.resets[call])}
             begin_ns, end_ns = int(calls.begin[call]), int(calls.end[call])
-            yield Slice("step", begin_ns, end_ns, MAIN, STEP, facts)
-
-    def _span_slices(self, first: int, last: int) -> Iterator[Slice]:
-        events = self._events
+            slices.append(Slice("step", begin_ns, end_ns, MAIN, STEP, facts))
         here = (self._event_call >= first) & (self._event_call < last)
-        for place, begin, end in zip(
-            *(column[here].tolist() for column in (events.place, events.begin, events.end)), strict=True
-        ):
+        columns = (column[here].tolist() for column in (events.place, events.begin, events.end))
+        for place, begin, end in zip(*columns, strict=True):
             name = events.paths[place].rpartition("/")[2]
             thread = int(events.threads[place])
-            yield Slice(name, begin, end, thread, PAUSE if name == GC else SPAN, {})
+            slices.append(Slice(name, begin, end, thread, PAUSE if name == GC else SPAN, {}))
+        return [*slices, *self._native_slices(first, last)]
 
     def _native_slices(self, first: int, last: int) -> Iterator[Slice]:
         """A step's phases as slices one after another: worlds are worked on in tiles, phase by phase."""

@@ -423,6 +423,8 @@ class RungSide(ProgramSide):
 
 def climb(program: Program, modes: Sequence[str], rounds: int, progress: Progress = silent) -> list[Record]:
     """Measure the rungs of a program's training; Ctrl-C leaves records of the whole rounds there were."""
+    from hotloop.lab.training.sides import ORDER, POLICIES
+
     recorder = ProgramRecorder("bench", program)
     with Launcher() as launcher:
         rungs = {mode: RungSide(program, launcher, mode) for mode in modes}
@@ -431,36 +433,29 @@ def climb(program: Program, modes: Sequence[str], rounds: int, progress: Progres
             measure(rungs, plan, progress, samples=samples)
     for rung in rungs.values():
         rung.keep(samples.count)
-    return [record_rung(rung, recorder, partial=samples.partial) for rung in rungs.values()]
-
-
-def record_rung(rung: RungSide, recorder: ProgramRecorder, *, partial: bool) -> Record:
-    """Return the record of one rung."""
-    from hotloop.lab.training.sides import ORDER, POLICIES
-
-    mode, updates = rung.mode, rung.updates
-    speeds = [each.steps * 1e9 / each.ns for each in updates]
-    made = recorder.record(
-        rounds=len(speeds),
-        warmup=max((each.warmup_steps for each in updates), default=0),
-        runs=len(rung.runs),
-        headline=ENV_STEPS_PER_S,
-        values={**rung.values(), ENV_STEPS_PER_S: speeds},
-        order=ORDER,
-        partial=partial,
-        label=mode,
-    )
-    steps = sum(each.steps for each in updates)
-    return judge(
-        with_metrics(
-            replace(
-                made,
-                run_id=f"{made.run_id}-{mode}",
-                method=replace(made.method, policy=POLICIES[mode], iterations=steps // max(len(updates), 1)),
-                work=replace(made.work, env_steps=steps),
-            )
+    records = list[Record]()
+    for mode, rung in rungs.items():
+        updates = rung.updates
+        speeds = [each.steps * 1e9 / each.ns for each in updates]
+        steps = sum(each.steps for each in updates)
+        made = recorder.record(
+            rounds=len(speeds),
+            warmup=max((each.warmup_steps for each in updates), default=0),
+            runs=len(rung.runs),
+            headline=ENV_STEPS_PER_S,
+            values={**rung.values(), ENV_STEPS_PER_S: speeds},
+            order=ORDER,
+            partial=samples.partial,
+            label=mode,
         )
-    )
+        made = replace(
+            made,
+            run_id=f"{made.run_id}-{mode}",
+            method=replace(made.method, policy=POLICIES[mode], iterations=steps // max(len(updates), 1)),
+            work=replace(made.work, env_steps=steps),
+        )
+        records.append(judge(with_metrics(made)))
+    return records
 
 
 def soak(

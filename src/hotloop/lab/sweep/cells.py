@@ -199,14 +199,10 @@ class CellCache:
                 record = with_metrics(read(path))
             except InputError:  # what is damaged is run again
                 continue
-            if self.is_ours(record):
+            same = own_commit(record.code)[0] == own_commit(code(None, target=record.target.name))[0]
+            if same and record.machine["fingerprint"] in self._machines and not record.partial:
                 return record
         return None
-
-    def is_ours(self, record: Record) -> bool:
-        now = code(None, target=record.target.name)
-        same = own_commit(record.code)[0] == own_commit(now)[0]
-        return same and record.machine["fingerprint"] in self._machines and not record.partial
 
     def keep(self, cell: Cell, record: Record) -> None:
         """Write a record; where the disk does not take it the sweep goes on, and says so at its end."""

@@ -316,9 +316,20 @@ class Session:
         found = self.found
         found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
         self.begin_window(found.begin_ns)
+        train = self.settings.train
+        # Ray's own processes, of a cluster started for this run, can end this one without a word.
+        is_exposed = LOCAL in (train.collect, train.ranks_on if train.ranks > 1 else HERE)
         with found.pauses, causal.run_experiment() as turn:
             while not self.trainer.finished and not stop.asked and not self.differs:
-                self.one_update(stop)
+                if is_exposed and self.trainer.steps not in (0, self.saved_at):
+                    with span("checkpoint"):
+                        self.trainer.note_last()
+                        self.save_last(to_disk=False)  # it is the process that may end, not the machine
+                if self.trace is not None and self.trace.is_on:
+                    self.is_profiled = True
+                self.updates.append(self.trainer.update())
+                with lifeline.doing(Activity.OURS):
+                    self.after_update(stop)
                 turn()
         if self.updates:
             self.end_window()
@@ -337,20 +348,6 @@ class Session:
         self.evaluation: Evaluation | None = None
         if self.clock:
             self.clock.begin(at_ns)
-
-    def one_update(self, stop: InterruptFlag) -> None:
-        """One rollout and what is due after it."""
-        train = self.settings.train
-        # Ray's own processes, of a cluster started for this run, can end this one without a word.
-        is_exposed = LOCAL in (train.collect, train.ranks_on if train.ranks > 1 else HERE)
-        if is_exposed and self.trainer.steps not in (0, self.saved_at):
-            with span("checkpoint"):
-                self.trainer.note_last()
-                self.save_last(to_disk=False)  # it is the process that may end, not the machine
-        self.is_profiled = self.is_profiled or (self.trace is not None and self.trace.is_on)
-        self.updates.append(self.trainer.update())
-        with lifeline.doing(Activity.OURS):
-            self.after_update(stop)
 
     def after_update(self, stop: InterruptFlag) -> None:
         """Evaluate, log and save where it is due; the window ends when it is full."""

@@ -276,19 +276,14 @@ def agents_of(target: Target) -> int:
     one = {**target.keys, "num_envs": 1}
     if target.is_foreign:
         alone = {key: value for key, value in one.items() if key not in ("vector", "workers")}
-        batch: Batch = open_one(target, alone)
+        try:
+            batch: Batch = open_trainable(Target(target.name, dict(alone)))
+        except InputError:  # its number of envs is fixed
+            batch = open_trainable(target)
     else:
         batch = make(target.name, **one)
     batch.close()
     return batch.spec.agents
-
-
-def open_one(target: Target, alone: Mapping[str, Any]) -> Batch:
-    """Open one env of the user; a batch whose number of envs is fixed, as it is."""
-    try:
-        return open_trainable(Target(target.name, dict(alone)))
-    except InputError:
-        return open_trainable(target)
 
 
 def largest_divisor(samples: int, most: int, unit: int) -> int:

@@ -181,9 +181,15 @@ def wait_until_calm(
 
 def demands() -> dict[int, int]:
     """Return what runs below this process, and for how many ns each used a core or waited for one."""
-    if not has_children():
-        return {}
-    return {pid: demand_of(pid) for pid in descendants()}
+    found: dict[int, int] = {}
+    for pid in descendants() if has_children() else ():
+        folder = f"/proc/{pid}/task"
+        told = [read(f"{folder}/{task}/schedstat").split()[:2] for task in list_folder(folder)]
+        found[pid] = sum(int(ns) for each in told for ns in each)
+        if not any(told):  # a kernel without schedstat
+            fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+            found[pid] = sum(map(int, fields[11:13])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return found
 
 
 def has_children() -> bool:
@@ -206,17 +212,6 @@ def descendants() -> list[int]:
         new = {pid for pid, parent in parents.items() if parent in new} - below
         below |= new
     return sorted(below - {os.getpid()})
-
-
-def demand_of(pid: int) -> int:
-    """Return for how many ns the threads of a process used a core or waited for one."""
-    folder = f"/proc/{pid}/task"
-    told = [read(f"{folder}/{task}/schedstat").split()[:2] for task in list_folder(folder)]
-    if any(told):
-        return sum(int(ns) for each in told for ns in each)
-    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()  # a kernel without schedstat
-    ticks = sum(map(int, fields[11:13]))
-    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def command_of(pid: int) -> str:
