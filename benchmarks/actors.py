@@ -26,7 +26,7 @@ from hotloop.core.settings import Target
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import Mode, TrainContender, TrainSide, untimed
-from hotloop.stats.ratio import Ratio, ratio
+from hotloop.stats.summary import Ratio, ratio
 
 ENVS, STEPS = 8, 64
 KEYS = {

@@ -25,8 +25,7 @@ from hotloop.envs import native
 from hotloop.lab.measure.loop import Tally, rounds_of
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.sides import Side, SubjectSide, no_collection
-from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import FEWEST, summarise
+from hotloop.stats.summary import FEWEST, Ratio, ratio, summarise
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

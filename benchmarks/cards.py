@@ -22,8 +22,7 @@ import hotloop
 import threads
 from hotloop.core.clock import cpu_ns
 from hotloop.envs.batch import Batch
-from hotloop.stats.ratio import Ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import Ratio, summarise
 from hotloop.train.arithmetic import find_kernels, use_threads
 from hotloop.train.evaluation import LoadedPolicy, PolicyRunner
 from hotloop.train.networks import default_network

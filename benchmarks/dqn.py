@@ -20,8 +20,7 @@ import hotloop
 from hotloop.core.settings import Target, apply
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import mean_interval
+from hotloop.stats.summary import mean_interval, ratio
 from hotloop.train.settings import TrainSettings, usual_for
 from hotloop.train.trainer import Trainer
 from q_estimates import Estimates, estimates

@@ -21,8 +21,7 @@ import hotloop
 from hotloop.core.record import Metric
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
-from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import Ratio, ratio, summarise
 
 PLAYER = "weighted"
 WORLDS = {"1 of 1,000": (1, 1_000), "100 of 100": (100, 100), "1 of 10,000": (1, 10_000)}

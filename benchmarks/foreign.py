@@ -37,7 +37,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import SetupError
 from hotloop.core.settings import Target, apply
 from hotloop.envs.foreign.training import open_trainable
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 from hotloop.train.windows import Windows

@@ -36,8 +36,7 @@ from hotloop.lab.compare.contenders import RemoteSide, TargetContender
 from hotloop.lab.measure.loop import Plan
 from hotloop.lab.measure.settle import PairedSamples
 from hotloop.lab.measure.sides import Side
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import ratio, summarise
 
 TARGET = Target("gym:CartPole-v1")
 

@@ -21,8 +21,7 @@ import benchmark
 import hotloop
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import ratio, summarise
 from hotloop.worlds.farm.log import Database
 
 AGENTS = 100

@@ -24,7 +24,7 @@ from hotloop.loops.run import AnyRun
 from hotloop.loops.sb3 import RunCallback
 from hotloop.probes.resources import reader
 from hotloop.report.kinds.times import account_of
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 
 TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256
 GROUPS = {

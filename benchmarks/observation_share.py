@@ -15,8 +15,7 @@ import benchmark
 from hotloop.core.record import Metric
 from hotloop.core.turn_clock import Turn
 from hotloop.lab.measure.sides import SubjectSide
-from hotloop.stats.ratio import Ratio, ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import Ratio, ratio, summarise
 
 AGENTS = (20, 100)
 ENCODERS = ("original", "optimized")

@@ -33,7 +33,7 @@ from hotloop.core.turn_clock import Turn
 from hotloop.judge.sweep import learning_check
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 
 TARGET = "prospector"
 KEYS = {

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import benchmark
 from benchmark import SideValues
-from hotloop.stats.ratio import Ratio, ratio
+from hotloop.stats.summary import Ratio, ratio
 
 PRESETS = ("grid/arena", "grid/guard", "grid/toy")
 WAYS = {

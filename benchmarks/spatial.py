@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 import benchmark
 from hotloop.envs.spatial import KINDS, Index
 from hotloop.lab.measure.loop import rounds_of
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 
 NEIGHBOURS = 10
 SIDE = 1_000.0

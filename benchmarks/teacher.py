@@ -21,7 +21,7 @@ from typing import Any
 import benchmark
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.stats.ratio import Ratio, ratio
+from hotloop.stats.summary import Ratio, ratio
 
 TARGETS = ("grid/guard", "grid/arena")
 WORLDS = 64

@@ -20,7 +20,7 @@ from hotloop.core.settings import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RandomPlay
 from hotloop.lab.measure.sides import no_collection, play
-from hotloop.stats.ratio import Ratio, ratio
+from hotloop.stats.summary import Ratio, ratio
 
 ENVS = {"CartPole-v1": (2_000, 0.05), "Pendulum-v1": (1_000, 0.03), "HalfCheetah-v5": (300, 0.03)}
 """Id to the steps of a turn, and what it may cost at most."""

@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 import benchmark
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 
 AUTO = "auto"
 BAR = 0.85

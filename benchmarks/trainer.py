@@ -33,7 +33,7 @@ import benchmark
 from hotloop.core import spans
 from hotloop.core.time_tree import TimeTree
 from hotloop.core.turn_clock import Turn
-from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import ratio
 from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

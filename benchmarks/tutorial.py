@@ -21,8 +21,7 @@ from hotloop.core.turn_clock import Turn
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.sides import SubjectSide
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import summarise
+from hotloop.stats.summary import ratio, summarise
 
 EXAMPLES = benchmark.HERE.parent / "examples"
 SIDES = {"plain": "orchard.py", "arrays": "orchard_arrays.py", "native": "orchard_native.py"}

@@ -38,8 +38,7 @@ from hotloop.report.kinds.bench import bench as bench_sections
 from hotloop.report.kinds.bench import compare as compare_sections
 from hotloop.report.kinds.bench import headline, phases
 from hotloop.stats.histogram import Histogram
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import label, summarise
+from hotloop.stats.summary import label, ratio, summarise
 from hotloop.train import timing
 from hotloop.train.timing import choose_how, mark, span
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import Ratio
-from hotloop.stats.ratio import (
+from hotloop.stats.summary import (
     EACH_MISS_IN,
     FEWEST_APART,
     confirms,
@@ -18,11 +18,12 @@ from hotloop.stats.ratio import (
     more_pairs,
     outcome,
     ratio,
+    sign_interval,
+    sign_rank,
     unpaired_ratio,
     visible,
     within_self_noise,
 )
-from hotloop.stats.summary import sign_interval, sign_rank
 
 times = st.floats(1.0, 1e12)
 pairs = st.lists(st.tuples(times, times), min_size=6, max_size=40)

@@ -29,8 +29,7 @@ from hotloop.core.record.experiments import (
 )
 from hotloop.core.record.profile import STEP, WALL, Phase
 from hotloop.judge.course import busy_load
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import FEWEST, LIKELY, Slope, sign_interval, slope
+from hotloop.stats.summary import FEWEST, LIKELY, Slope, ratio, sign_interval, slope
 
 OVERHEAD, UNACCOUNTED, MEMORY = "overhead_ratio", "unaccounted_share", "rss_peak_bytes"
 INSTRUCTIONS, PHASE, SHARE = "instructions_per_env_step", "phase", "share"

@@ -16,7 +16,7 @@ from hotloop.core.record.metadata import Described, own_commit
 from hotloop.judge.course import busy_load
 from hotloop.judge.judge import STEAL_SHARE, headline, judge
 from hotloop.options.compare import BAND as BAND_PERCENT
-from hotloop.stats.ratio import (
+from hotloop.stats.summary import (
     FEWEST_APART,
     confirms,
     hull,
@@ -24,9 +24,9 @@ from hotloop.stats.ratio import (
     outcome,
     unpaired_ratio,
     visible,
+    with_metrics,
     within_self_noise,
 )
-from hotloop.stats.summary import with_metrics
 
 BAND = BAND_PERCENT / 100  # Changes smaller than this are called the same
 # What steady runs of the same code were seen to differ by on a shared machine, minutes apart

@@ -19,8 +19,7 @@ from hotloop.lab.measure import loop
 from hotloop.lab.measure.loop import WARMUP_SHARE, Length, Plan, grain_of, length_of, warm_up, whole
 from hotloop.lab.measure.policy import RANDOM, REPLAYED
 from hotloop.lab.measure.settle import PairedSamples
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import FEWEST
+from hotloop.stats.summary import FEWEST, ratio
 
 BUDGET_NS = 4_000_000_000  # That both ways are measured for, a quarter of it phase by phase
 PAIRS = FEWEST  # Of instances, each pair made anew: so many that the lowest and the highest are an interval

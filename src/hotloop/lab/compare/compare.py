@@ -45,8 +45,7 @@ from hotloop.lab.measure.record import (
 from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled
 from hotloop.lab.measure.sides import Garbage, Side, SubjectSide, no_collection
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, notices_of
-from hotloop.stats.ratio import outcome, ratio
-from hotloop.stats.summary import FEWEST, with_metrics
+from hotloop.stats.summary import FEWEST, outcome, ratio, with_metrics
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
 

@@ -56,8 +56,7 @@ from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import Metric, Program
 from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.gate import GateOptions
-from hotloop.stats.ratio import outcome
-from hotloop.stats.summary import FEWEST, with_metrics
+from hotloop.stats.summary import FEWEST, outcome, with_metrics
 
 KIND = "gate"
 

@@ -26,8 +26,7 @@ from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.loop import Rounds
 from hotloop.lab.measure.policy import RandomPlay
 from hotloop.lab.validate.equal import field_hashes, read_global_rng, set_global_rng
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import FEWEST, with_metrics
+from hotloop.stats.summary import FEWEST, ratio, with_metrics
 
 
 class Recorder:

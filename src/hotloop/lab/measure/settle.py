@@ -18,7 +18,6 @@ from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
 from hotloop.lab.measure.sides import Side
 from hotloop.options.compare import THOROUGH_BUDGET_S
-from hotloop.stats.ratio import outcome, ratio, within_self_noise
 from hotloop.stats.summary import (
     EARLY_MISS_IN,
     FEWEST,
@@ -26,7 +25,10 @@ from hotloop.stats.summary import (
     GROWTH,
     LOOKS,
     ONE_MISS_IN,
+    outcome,
+    ratio,
     sign_rank,
+    within_self_noise,
 )
 
 AGAIN = "again"  # A second instance of the baseline: the noise of the machine

@@ -38,8 +38,7 @@ from hotloop.lab.programs.launch import (
 )
 from hotloop.options.bench import BenchProgramOptions
 from hotloop.options.sweeps import SoakProgramOptions
-from hotloop.stats.ratio import half_width, outcome, ratio
-from hotloop.stats.summary import FEWEST, with_metrics
+from hotloop.stats.summary import FEWEST, half_width, outcome, ratio, with_metrics
 
 PROGRAM = "program"  # What it was, where others have their implementation
 OWN = "its own"  # The policy: what a program does is its own affair

@@ -305,8 +305,6 @@ KNOWN = (*ALWAYS, "line", "threads", "cprofile", "memory", "pyspy")
 
 EVERY = "all"
 
-SPANS = "spans"
-
 
 @dataclass(slots=True, kw_only=True)
 class ProgramProfile:

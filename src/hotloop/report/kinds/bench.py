@@ -46,9 +46,8 @@ from hotloop.report.section import (
     text_columns,
     took,
 )
-from hotloop.stats.ratio import outcome as outcome_of
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import FEWEST, label, mean_interval, summarise
+from hotloop.stats.summary import FEWEST, label, mean_interval, ratio, summarise
+from hotloop.stats.summary import outcome as outcome_of
 
 
 def bench(records: Sequence[Record]) -> Sections:

@@ -9,7 +9,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.kinds import bench, checks, profile, sweep, train, validate
+from hotloop.report.kinds import bench, checks, profile, sweep, train
 from hotloop.report.kinds.bench import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
@@ -31,8 +31,7 @@ from hotloop.report.section import (
     text_columns,
     title,
 )
-from hotloop.stats.ratio import ratio
-from hotloop.stats.summary import FEWEST, Change
+from hotloop.stats.summary import FEWEST, Change, ratio
 
 Told = Callable[[Record], Sections]
 
@@ -49,12 +48,12 @@ LOOPS: Mapping[str, Told] = {
     "profile": lambda record: (*profile.profile(record), *profile.slow(record)),
     "compare": bench.compare,
     "gate": checks.budget,
-    "validate": lambda record: validate.validations([record]),
+    "validate": lambda record: checks.validations([record]),
     "replay": profile.again,
     "scale": sweep.scale,
     "sim": train.sim,
     "soak": checks.soak,
-    "statistical": lambda record: validate.statistical([record]),
+    "statistical": lambda record: checks.statistical([record]),
     "train": train.train,
     "tune": sweep.tune,
     "run": run,
