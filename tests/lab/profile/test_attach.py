@@ -1,13 +1,14 @@
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.record.profile import Finding
 from hotloop.core.registry import Obstacle, ProbeError
-from hotloop.lab.profile.probes import attach, command_of, watch_process
+from hotloop.lab.profile.probes import attach, watch_process
 from hotloop.probes import pyspy, samples
 
 FOUND = Finding(probe="pyspy", facts={"samples": 3})
@@ -20,7 +21,7 @@ def test_a_look_at_a_process_is_a_record_without_a_speed(
     record = attach(os.getpid(), tmp_path, 1)
     assert (record.kind, record.target.name) == ("profile", f"pid:{os.getpid()}")
     assert (record.values, record.findings, record.exit_code) == ({}, (FOUND,), 0)
-    assert record.target.params["command"] == command_of(os.getpid()) != "unknown"
+    assert record.target.params["command"] == " ".join(psutil.Process().cmdline())
     assert Record.from_json(record.to_json()) == record
 
 
