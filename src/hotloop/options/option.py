@@ -366,10 +366,10 @@ class ProcessOptions(Options):
 # Command to the module that has its options, and to that of the same name in cli/commands, which runs it.
 HOMES = {
     "bench": "bench",
-    "compare": "compare",
+    "compare": "bench",
     "diagnose": "profile",
     "doctor": "misc",
-    "gate": "gate",
+    "gate": "validate",
     "guide": "misc",
     "mcp": "misc",
     "new": "misc",
