@@ -1,4 +1,4 @@
-// module.cpp - hotloop.train._device_kernels: kernels.cuh for Python. Only train/device/kernels.py imports it.
+// module.cpp - hotloop.train._device_kernels: kernels.cuh for Python, imported by train/device/kernels.py.
 //
 // Arrays come as addresses: the caller, who is the only one, has looked at their types and shapes.
 #include <nanobind/nanobind.h>
