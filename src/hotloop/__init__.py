@@ -67,5 +67,5 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-# Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.
+# A program that imports Gymnasium expects our ids there, whichever of the two it imports first.
 when_imported("gymnasium", register_envs)

@@ -72,7 +72,7 @@ class TargetContender(Contender):
     """A target opened in this process.
 
     What is opened to be described is then replayed, examined and measured, each after a reset from its
-    seed: of somebody's environment a comparison needs three. What neither a reset undoes nor the warm-up
+    seed: of a user environment a comparison needs three. What neither a reset undoes nor the warm-up
     makes up for would be in the times; the replay and the examination are short beside that.
     """
 
@@ -167,7 +167,7 @@ def separate_projects(*contenders: Contender) -> AbstractContextManager[None]:
 def workload_differences(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
     """What differs beyond the variant; refused unless that was allowed.
 
-    What somebody else's callable made is like anything that answers alike: the replay will tell.
+    What another user callable made may answer alike: the replay will tell.
     """
     one, other = a.spec.described, b.spec.described
     alike = one.workload_hash == other.workload_hash or not (one.world and other.world)

@@ -171,7 +171,7 @@ def rows(then: Mapping[str, float], now: Mapping[str, float]) -> tuple[tuple[obj
     return tuple(sorted(told, key=lambda row: -row[3])[:MOST_ROWS])
 
 
-# Where records go, below the project's folder, unless somebody says otherwise
+# Where records go by default, below the project's folder
 FOLDER = Path("artifacts/gate")
 
 

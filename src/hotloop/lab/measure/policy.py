@@ -141,7 +141,7 @@ class RandomPlay(Play):
 
 
 class AheadPlay(Play):
-    """What somebody does who looks at the state: recorded ahead of the clock, replayed under it.
+    """Actions of a policy that reads the state: recorded ahead of the clock, replayed under it.
 
     A subject of its own, with the seeds of the measured one, is played and so is always in the state that
     the measured one comes to when it steps through the same actions.
@@ -195,14 +195,14 @@ def reopen(subject: Subject) -> Subject:
 
 
 def is_live(policy: object) -> bool:
-    """Whether a policy chooses in the loop: a trained run, `live:PLAYER` or somebody's callable."""
+    """Whether a policy chooses in the loop: a trained run, `live:PLAYER` or a user callable."""
     if not isinstance(policy, str) or is_trained(policy):
         return True
     return names_callable(policy) and not policy.startswith(TAPE)
 
 
 def names_code(policy: object) -> bool:
-    """Whether a policy is somebody's callable, which a file may name and nobody may run unasked."""
+    """Return whether a policy is a user callable, which may not run because a file names it."""
     own = isinstance(policy, str) and (is_trained(policy) or policy.startswith(LIVE))
     return is_live(policy) and not own
 
@@ -396,7 +396,7 @@ class Trained:
         self._subject: Subject | None = None
         self._batch: Batch
         self._mirror: TrainingView | None = None
-        """Of somebody's env, which is no batch."""
+        """Play a user env, which is no batch."""
         self._actor: PolicyRunner
         self._others: list[Trained] = []
         """At the second and further envs of several that are stepped one after another."""
@@ -406,7 +406,7 @@ class Trained:
         return self._choose(subject)
 
     def sit(self, subject: Subject) -> Batch:
-        """Take a seat at a batch, or at somebody's env as one; refuses what it was not trained on."""
+        """Take a seat at a batch, or at a user env as one; refuses what it was not trained on."""
         from hotloop.train.evaluation import seat
 
         subject = behind(subject)

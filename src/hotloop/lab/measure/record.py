@@ -116,7 +116,7 @@ def rewritten_notices(sources: Sources) -> list[Notice]:
 
 
 def kept_so_far(make: Callable[[], Record | None], progress: Progress) -> Progress:
-    """The progress of a run whose record so far is kept by whoever watches over this process.
+    """The progress of a run whose record so far is kept by the supervisor of this process.
 
     `make` makes that record; None where there is nothing yet.
     """
@@ -247,7 +247,7 @@ def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str =
     steps = counters.get("env_steps", 0)
     shares = {impl: counters.get(name, 0) / steps for impl, name in STEPS_OF.items()} if steps else {}
     if claimed == "foreign" and "native_steps" in counters and steps:
-        shares["foreign"] = 1.0 - shares["native"]  # as somebody's env says it of itself
+        shares["foreign"] = 1.0 - shares["native"]  # as the user env reports it
     ran = {impl: share for impl, share in shares.items() if share > 0}
     if "native" in (requested, claimed) and steps and ran.get("native", 0.0) < 1.0:
         counted = ", ".join(f"{name} {counters[name]:,}" for name in STEPS_OF.values() if name in counters)

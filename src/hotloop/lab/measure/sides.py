@@ -120,7 +120,7 @@ Garbage = Literal["between", "life"]
 def collecting(*, automatic: bool) -> Iterator[None]:
     """Let garbage be collected meanwhile, by itself too if `automatic`, and put each pause into a span.
 
-    What others left for the collector is collected before, so that nobody pays for it here.
+    What others left for the collector is collected before, so that it is in no turn.
     """
     region = span(GC)
 
@@ -212,7 +212,7 @@ class Glancing(list[Any]):
 def no_collection(garbage: Garbage = "between") -> Iterator[bool]:
     """Keep the garbage collector out of what is measured, unless it is as in life; says whether it was on.
 
-    What is there already is left alone meanwhile, so that `collect_rest` is quick; where somebody has frozen
+    What is there already is left alone meanwhile, so that `collect_rest` is quick; where user code has frozen
     objects before, they have seen to that, and theirs stay frozen.
     """
     was_on, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0

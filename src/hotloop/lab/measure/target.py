@@ -35,8 +35,8 @@ def open_with_players(target: Target, *, profile: bool) -> Subject:
 class Opener:
     """Opens targets without the instrument, and hands on what is open already.
 
-    To make somebody's environment may take long, and what was checked should be what is measured. A subject
-    that was played is handed on only if its reset goes back to its seed: whoever gets it resets it first.
+    To make a user environment may take long, and what was checked should be what is measured. A subject
+    that was played is handed on only if its reset goes back to its seed: its next user resets it first.
     """
 
     def __init__(self, opens: Callable[..., Subject] | None = None) -> None:
@@ -103,7 +103,7 @@ def check(
 
 
 def check_player(subject: Subject, player: str) -> None:
-    """Refuse a player that a subject does not know; all can be played at random, or by somebody's code."""
+    """Refuse a player that a subject does not know; all can be played at random, or by user code."""
     seated = getattr(subject, "policy", None)
     if seated and player != RANDOM:
         raise InputError(

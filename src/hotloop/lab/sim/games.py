@@ -266,7 +266,7 @@ def standings(scores: dict[tuple[str, str], list[float]]) -> Table:
     )
 
 
-ENDLESS_STEPS = 100_000  # An episode that is longer is cut off, unless somebody says when
+ENDLESS_STEPS = 100_000  # An episode that is longer is cut off by default
 SPLIT_NS = 2_000_000_000  # What games may take that are played again to split their time
 
 

@@ -42,7 +42,7 @@ from hotloop.lab.sim.seated import BatchPlayer, envs_for, find_players, seated_s
 
 WARMUP_CALLS = 50
 
-ENDLESS_STEPS = 1_000  # Where a world never ends and nobody says when to stop
+ENDLESS_STEPS = 1_000  # By default, where a world never ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class Game:
         return [episodes // envs + (env < episodes % envs) for env in range(envs)]
 
     def play(self, found: SimState) -> Iterator[Moment]:
-        """Play until every env has played its share, stopping before each step for whoever looks."""
+        """Play until every env has played its share, stopping before each step for an observer."""
         batch, length = self.batch, self.length
         episodes = Episodes(batch, self.limit, watched=found.sums)
         yield Moment(batch=batch, episodes=episodes, length=length)

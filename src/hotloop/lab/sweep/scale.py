@@ -184,11 +184,11 @@ ROUNDS = 5  # Of a cell; it gives their median
 WHOLE = "step"  # What the whole of a step is called beside its phases
 TRIED = 3  # Calls that tell how long one takes
 BOX_NS = 300_000_000  # What a round may take; else it has ten times fewer calls
-TURNS = 40  # In which phases are looked at: short, so that most end before the core is given to somebody else
+TURNS = 40  # In which phases are looked at: short, so that most end before another process gets the core
 
 TURN_NS = 1_000_000
 
-FEWEST_CALM = 5  # Turns in which nobody else had the core that are enough to leave out the others
+FEWEST_CALM = 5  # Undisturbed turns that are enough to leave out the others
 
 WARM: set[str] = set()  # Targets that were opened in this process
 CELL_S = 0.25  # What a cell takes beside its calls: its record, and the memory that is given back

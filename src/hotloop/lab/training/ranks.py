@@ -58,7 +58,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
 
 @contextmanager
 def start_ranks(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
-    """Rank 0 of a training, the others following until the end; alone where nobody else was asked for."""
+    """Rank 0 of a training, the others following until the end; alone by default."""
     need("torch")
     from hotloop.train import ranks as ranking
 
@@ -334,7 +334,7 @@ class Processes(OtherRanks):
         return f"ended with {code}: {last}".removesuffix(": ")
 
     def kill(self) -> None:
-        """End all at once, and whoever they started: a line that one of those holds stays open."""
+        """End all at once, and the processes they started: a line that one of those holds stays open."""
         for worker in self.workers:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(worker.pid, signal.SIGKILL)

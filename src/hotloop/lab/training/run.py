@@ -374,7 +374,7 @@ class Session:
             ends = phase_at(trainer.steps, asked.train).name != self.updates[-1].phase
         if ends:
             self.end_window()
-        if saves:  # after the log: whoever goes on from here goes on with a window of its own
+        if saves:  # after the log: a run that resumes here begins with a window of its own
             with span("checkpoint"):
                 self.save()
 

@@ -59,8 +59,8 @@ PARTS: Mapping[str, tuple[str, type]] = {
     "profiler": ("profiler.", ProfilerSettings),
 }
 
-NUM_ENVS = 256  # Where nobody says how many: four minibatches of the usual size in the usual rollout
-FOREIGN_ENVS = 8  # Of somebody else's, which are stepped one after another
+NUM_ENVS = 256  # By default: four minibatches of the usual size in the usual rollout
+FOREIGN_ENVS = 8  # Of user envs, which are stepped one after another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +323,7 @@ class RunFolder:
 
     @property
     def place(self) -> Path:
-        """The same, wherever somebody's env has gone meanwhile."""
+        """Return the same, whatever folder user code has gone to meanwhile."""
         return anchored(self.folder)
 
     @property

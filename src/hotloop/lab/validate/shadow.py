@@ -1,6 +1,6 @@
 """Shadowing: a reference that is given every call its candidate is given, and compared with it at once.
 
-Whoever drives an environment, a tape or a policy that learns, can have it shadowed:
+A tape, or a policy that learns, may drive the environment that is shadowed:
 
     shadowing = Shadowing(reference, candidate)     # two subjects: batches, or anybody's environments
     shadowing.reset()

@@ -78,7 +78,7 @@ ITSELF_NS = 1_500_000_000  # How far the reference is played against itself, a c
 AGAIN_CALLS = 2_000  # Of a smoke test are played in other ways
 AGAIN_SHARE = 4 / 3  # What all of a smoke test takes about, beside what the first plays take
 
-# That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio
+# That both sides must have stepped for: of less, another process's turn on the core decides the ratio
 TIMED_NS = 50_000_000
 
 SIZES = (1, 3, 64)  # Of the batches that the candidate plays a tape again in

@@ -1,4 +1,4 @@
-"""Runs programs, one after another, for whoever tells it to over stdin.
+"""Runs programs, one after another, as commands on stdin say.
 
 `python -I -S launcher.py`, then one line of JSON an order:
 
@@ -6,7 +6,7 @@
      "settle_s": 30.0, "end_s": 2.0}
 
 and two lines back: its pid; then wall_ns, cpu_ns, rss_peak_bytes, status, left. Or one: the error of its
-start. The kernel counts a program's peak from before it became itself, so whoever starts it has to be small:
+start. The kernel counts a program's peak from before it became itself, so its parent has to be small:
 this needs the standard library alone, and of that a few modules. Where its stdin ends or it is asked to end,
 the program ends with it, and with all that it had started.
 
@@ -138,7 +138,7 @@ class Family:
 
 
 def wait_for_end(family: Family, ended: int, end_s: float) -> int:
-    """Wait for the program and return when it ended; interrupt it if nobody waits for the answer."""
+    """Wait for the program and return when it ended; interrupt it if stdin closes."""
     try:
         while True:
             family.reap()
@@ -151,7 +151,7 @@ def wait_for_end(family: Family, ended: int, end_s: float) -> int:
 
 
 def pause(ended: int, seconds: float | None = None) -> None:
-    """Wait until a child has ended, or for so long; end this process where nobody waits for its answer."""
+    """Wait until a child has ended, or for so long; end this process if stdin closes."""
     ready, _, _ = select.select([sys.stdin, ended], [], [], seconds)
     if ended in ready:
         os.read(ended, 4096)

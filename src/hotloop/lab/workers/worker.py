@@ -57,7 +57,7 @@ NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))  # Of what i
 
 Fields = dict[str, Any]
 
-# Files beside this are run by their path: no module may be left that could be somebody's.
+# Files beside this are run by their path: no module of user code may be left.
 HERE = Path(__file__).parent
 
 CORE = HERE.parents[1] / "core"
@@ -284,7 +284,7 @@ def check_array(cls: type) -> None:
 
 
 def pieces(value: Any) -> Iterable[bytes]:
-    """A value as bytes that are equal where it is; of an object nobody can look into only its type."""
+    """A value as bytes that are equal where it is; of an opaque object only its type."""
     if hasattr(value, "__array__"):
         check_array(type(value))
         array = value.__array__()

@@ -34,7 +34,7 @@ AIRBORNE = Keyword.FLYING | Keyword.REACH
 
 @dataclass(slots=True, kw_only=True)
 class Thing:
-    """A card as somebody sees it."""
+    """A card as a player sees it."""
 
     mine: bool
     zone: int
@@ -200,7 +200,7 @@ def targeting(seen: SeatSight, option: GameOption) -> int:
 
 
 def attacking(seen: SeatSight, option: GameOption) -> int:
-    """Above 0 where nobody who can block it would kill it and not be worth it, or where they are few."""
+    """Return above 0 if no blocker would kill it at a profit, or if there are few."""
     me = seen.things[option.subject]
     rested = [thing for thing in seen.creatures(mine=False) if not thing.tapped]
     able = [thing for thing in rested if not me.keywords & Keyword.FLYING or thing.keywords & AIRBORNE]

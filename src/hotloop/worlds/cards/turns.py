@@ -244,7 +244,7 @@ def end_step(s: GameState) -> None:
 
 
 def enter(s: GameState, step: int) -> None:
-    """Begin a step; untap and cleanup are over at once, for nobody has priority in them."""
+    """Begin a step; untap and cleanup are over at once, for no player has priority in them."""
     s.step, s.passes, s.holder = step, 0, s.active
     if step == TurnStep.UNTAP:
         untap(s)

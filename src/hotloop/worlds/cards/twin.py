@@ -1,6 +1,6 @@
 """The cards world in plain Python: its specification. cards.h must agree to the byte.
 
-Two players, decks, a stack and combat. A step is one decision of whoever must choose; with a villain inside,
+Two players, decks, a stack and combat. A step is one decision of the acting player; with a villain inside,
 one of the hero's and all that follow of the villain's. Where this file and the native rules differ, this
 file is right.
 """
@@ -15,7 +15,7 @@ from hotloop.worlds.cards.observe import RowLimits, observation
 from hotloop.worlds.cards.players import search, villains_choice
 from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, GameState, words
 
-NOBODY = "none"  # Whoever calls plays both seats
+NOBODY = "none"  # The caller plays both seats
 
 
 class Cards:
@@ -43,7 +43,7 @@ class Cards:
     # The phases, in the order that __init__.py gives them.
 
     def rules(self) -> None:
-        """Do what was chosen, and go on to the next decision of whoever steps the env."""
+        """Do what was chosen, and go on to the caller's next decision."""
         s, choice = self.state, self.chosen[0]
         self.actor = s.holder
         refused = s.ending == Ending.NONE and not 0 <= choice < len(s.options)
@@ -83,7 +83,7 @@ class Cards:
         s.counts[Count.PERMANENTS_TRUNCATED] += most > self.limits.permanents
 
     def play_on(self) -> None:
-        """Until somebody outside must choose, or the game is over."""
+        """Play until the caller must choose, or the game is over."""
         s = self.state
         while True:
             if s.ending == Ending.NONE and s.decisions >= self.max_decisions:
@@ -100,7 +100,7 @@ class Cards:
         return villains_choice(s, self.villain, limits)
 
     def pay(self) -> None:
-        """Rewards, flags and infos; nobody is paid before the end."""
+        """Write rewards, flags and infos; rewards come at the end."""
         s, out = self.state, self.out
         over = s.ending != Ending.NONE
         rewards = [0.0] * SEATS

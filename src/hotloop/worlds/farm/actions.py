@@ -38,7 +38,7 @@ HEARING = 50.0
 
 DEFENCE_TURNS = 3
 GIFT = 2.0
-KEPT = 5.0  # What whoever shares keeps at least
+KEPT = 5.0  # What a sharing agent keeps at least
 WAYS = ((0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (1.0, 0.0))
 
 

@@ -1,7 +1,7 @@
 """What a step leaves for the log, slot by slot; ledger.h has the same.
 
 A row has two halves: who lived in the slot when the step began and what became of its turn, and who lives
-there now, who may be somebody else. -1 as an agent is nobody; rows are written only where there is a log.
+there now, which may be another agent. -1 is no agent; rows are written only where there is a log.
 """
 
 from enum import IntEnum

@@ -151,7 +151,7 @@ class Farm:
             die(self, agent, "starved")
 
     def rewards(self) -> None:
-        """Pay those who lived when the step began; nobody else is paid."""
+        """Reward the agents that lived when the step began."""
         out = self.out["rewards"]
         out[...] = 0
         for slot in self.indexed:

@@ -56,7 +56,7 @@ LINE: Colour = (31, 35, 45)  # The left and upper edge of a free cell
 PLATE: Colour = (44, 50, 63)  # What a station stands on
 ICE: Colour = (190, 235, 255)
 CLIP: Colour = (255, 70, 70)
-# By team; the first is nobody's, and later ones are used again.
+# By team; the first is for no team, and later ones are used again.
 TEAMS: tuple[Colour, ...] = (
     (208, 212, 220),
     (66, 135, 245),

@@ -226,7 +226,7 @@ class Mind:
     aimed: Cell | None = None  # The cell that a move chosen last leads to
     missed: Cell | None = None  # The free cell that the last step towards failed
     failures: int = 0  # How often in a row that was so
-    stuck: int = 0  # How often in a row somebody stood in the way
+    stuck: int = 0  # How often in a row another agent stood in the way
 
     @property
     def briefing(self) -> Briefing:
@@ -368,7 +368,7 @@ class Mind:
         return NOOP if self.stuck % 2 else self.first_step(aside, sight)
 
     def first_step(self, cells: Mapping[int, Cell], sight: Sight) -> int:
-        """Step to the first cell nobody and nothing is in; 0 where there is none."""
+        """Return the step to the first empty cell; 0 if there is none."""
         for turn, cell in cells.items():
             if cell not in self.atlas.blocked and cell not in sight.agents:
                 return self.walk(sight, turn)

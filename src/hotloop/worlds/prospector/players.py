@@ -112,7 +112,7 @@ class ScriptedProspector:
         return value * F(rock[7]) * (1 - F(rock[8]))
 
     def can_pay(self, price: int) -> bool:
-        credits_shown = log(F(1) + F(price + 1)) / RICHEST  # by whoever can pay it
+        credits_shown = log(F(1) + F(price + 1)) / RICHEST  # as a share of the richest
         return bool(self.row[7] >= credits_shown)
 
     # At the station.
@@ -132,7 +132,7 @@ class ScriptedProspector:
         return next((BUY_FUEL + offer for offer in offers if self.can_pay(FUEL_PRICES[offer])), 0)
 
     def mend(self) -> int:
-        """Have the ship mended, or do it; whoever is careful gives up where that fails; 0 if all is well."""
+        """Repair the ship, or have it repaired; a careful player gives up if that fails; 0 if all is well."""
         hull, habits = self.row[1], self.habits
         if (hull < habits.overhaul or self.row[3] < F(0.3)) and self.can_pay(280):
             return OVERHAUL
@@ -157,7 +157,7 @@ class ScriptedProspector:
         return SELL + 3 * rising[0] if rising else DOCK
 
     def leave(self) -> int:
-        """By the cheapest way that may lead to something; whoever is careful takes clusters first."""
+        """Take the cheapest way that may lead to something; a careful player takes clusters first."""
         open_ways = [slot for slot in self.ways() if not self.memory.closed[slot]]
         if not open_ways:
             return CASH_OUT

@@ -57,7 +57,7 @@ DECISION = alone(
 
 
 class Indexed(Farm):
-    """Nobody acts: all go one way and ask who is near."""
+    """No agent acts: all go one way and query their neighbors."""
 
     def moves(self) -> None:
         self.state.tick += 1
@@ -104,7 +104,7 @@ class RowParameters(Parameters):
 
 
 class StillFarm:
-    """A farm that stands still after a few steps; nobody is born or dies while its log is measured."""
+    """A farm that stands still after a few steps; no agent is born or dies while its log is measured."""
 
     def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None:
         self.plan, self.out = plan, out
@@ -185,7 +185,7 @@ class LayerParameters(Parameters):
 
 
 class Seeing(Farm):
-    """Nobody acts: all look around."""
+    """No agent acts: all observe."""
 
     def whole(self) -> None:
         self.lived += len(self.indexed)
@@ -219,7 +219,7 @@ PERCEPTION = alone(
 
 
 class Growing(Farm):
-    """Everybody gathers and looks at the food; nobody eats."""
+    """All gather and look at the food; no agent eats."""
 
     def gathering(self) -> None:
         self.state.tick += 1

@@ -40,7 +40,7 @@ from hotloop.worlds.farm.log.rows import (
     version_of,
 )
 
-# Rows of one statement. Each statement hands Python's lock over and back, so that whoever steps gets it.
+# Rows of one statement. Each statement hands Python's lock over and back, so the stepping thread gets it.
 AT_ONCE = (250, 25, 1)
 
 PAGE_BYTES = 4096
@@ -77,7 +77,7 @@ class Storage:
     profile: str = "balanced"
     in_memory: bool = False  # Whether it is copied to its path only when it is closed
     most_pages: int = 0  # 0 is without a limit
-    patience_s: float = 5.0  # How long to wait for whoever has locked it
+    patience_s: float = 5.0  # How long to wait for another process's lock
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:
@@ -226,7 +226,7 @@ Trouble = (sqlite3.Error, OSError)  # What a disk or a database may come with
 
 
 class Direct:
-    """Writes at once, in the thread of whoever steps."""
+    """Writes at once, in the thread that steps."""
 
     waits = wait_ns = 0
 
@@ -249,7 +249,7 @@ class Direct:
 
 
 class Background:
-    """A thread and the queue before it; a full queue makes whoever steps wait, and nothing is dropped.
+    """A thread and the queue before it; a full queue makes the stepping thread wait, and nothing is dropped.
 
     After trouble the thread takes what comes and writes none of it, so that no step waits for ever; a fault
     is trouble, too, and raised by the next step.
@@ -284,7 +284,7 @@ class Background:
             try:
                 if self.trouble is None:
                     self._write(item)
-            except Exception as error:  # noqa: BLE001 - whoever steps raises it
+            except Exception as error:  # noqa: BLE001 - the stepping thread raises it
                 self.trouble = error
             finally:
                 self._queue.task_done()

@@ -289,7 +289,7 @@ class Tabulator:
         return (*head, nobody, nobody + 1, step - 1, *place, [None] * len(found), [None] * len(found))
 
     def born(self, steps: Stacked) -> Columns:
-        """Who has a number that nobody had before."""
+        """Return which agents have a new number."""
         found = Picked(steps, steps.number(Number.NOW_AGENT) >= steps.lives[..., None])
         simulation, step = found.when
         head = (simulation, found.number(Number.NOW_AGENT), self.names(found.number(Number.NOW_BREED)))
