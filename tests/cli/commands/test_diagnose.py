@@ -77,7 +77,7 @@ def test_a_worlds_other_way_is_measured_and_its_gain_predicted(
         keys={"encoder": "optimized"},
         ratio=Ratio(estimate=8.0, low=7.5, high=8.5, pairs=24),
     )
-    monkeypatch.setattr(alternatives, "measure", lambda *_: found)
+    monkeypatch.setattr(alternatives, "measure_rival", lambda *_: found)
     at_hand(ORIGINAL, "profile-a")
     said = hotloop("diagnose")
     assert "encoder=optimized was 8.00 times as fast there" in said.out

@@ -304,7 +304,13 @@ def compare(options: CompareOptions) -> int:
     is_elsewhere = any((options.a_ref, options.a_python, options.b_python))
     check_sides(sides, options, here=not (is_elsewhere or options.unlike))
     if options.b and any(map(names_record, sides[:2])):
-        record = compare_files(sides[0], sides[1], options)
+        from hotloop.core.record import read
+        from hotloop.judge.compare import compare_records
+
+        a, b = sides[:2]
+        if not (names_record(a) and names_record(b)):
+            raise InputError("a record can be compared with a record only: give two of them, or two targets")
+        record = compare_records(read(Path(a)), read(Path(b)), band=options.band_share, unlike=options.unlike)
     elif options.a_ref:
         record = compare_commits(options.a, options.a_ref, options)
     elif is_elsewhere:
@@ -434,16 +440,6 @@ def compare_installed(words: str, options: CompareOptions) -> "Record":
     places = (options.a_python, options.b_python)
     with open_installed(places, Target.parse(words, "a side"), options.gc, remark) as (a, b):
         return compare_live(a, b, asked)
-
-
-def compare_files(a: str, b: str, options: CompareOptions) -> "Record":
-    """Compare two records; refuse one of them beside something that would have to run."""
-    from hotloop.core.record import read
-    from hotloop.judge.compare import compare_records
-
-    if not (names_record(a) and names_record(b)):
-        raise InputError("a record can be compared with a record only: give two of them, or two targets")
-    return compare_records(read(Path(a)), read(Path(b)), band=options.band_share, unlike=options.unlike)
 
 
 def compare_trained(a: str, b: str, options: CompareOptions) -> "Record":

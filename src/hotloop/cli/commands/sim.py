@@ -46,7 +46,13 @@ def sim(options: SimOptions) -> int:
         return keep_frames(options.replay)
     typed = typed_target(options)
     if options.round_robin:
-        return report(rate_players(typed, options.round_robin, options), options)
+        from hotloop.lab.sim.games import round_robin
+
+        make_room(options.output)
+        names = [name.strip() for word in options.round_robin for name in word.split(",") if name.strip()]
+        with bar(typed.name) as progress, stdout_kept_clean():
+            record = round_robin(typed, names, progress)
+        return report(record, options)
     target, asked = split(typed)
     if options.on is not None or options.resume:
         return report(play_cells(target, asked, options), options)
@@ -142,16 +148,6 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
         typed = next((name for name, each in names.items() if each == "episodes"), "episodes")
         raise InputError(str(error).replace("episodes=", f"{typed}=", 1)) from None
     return Target(target.name, {key: value for key, value in keys.items() if key not in ours}), asked
-
-
-def rate_players(target: Target, lists: list[str], options: SimOptions) -> "Record":
-    """Let players meet in both seats, and rate them."""
-    from hotloop.lab.sim.games import round_robin
-
-    make_room(options.output)
-    names = [name.strip() for word in lists for name in word.split(",") if name.strip()]
-    with bar(target.name) as progress, stdout_kept_clean():
-        return round_robin(target, names, progress)
 
 
 def play_cells(target: Target, asked: "SimSettings", options: SimOptions) -> "Record":

@@ -70,7 +70,12 @@ def validate(options: ValidateOptions) -> int:
     make_room(options.output)
     is_list = names_several(candidate.name)
     if options.statistical:
-        records = compare_distributions(matches, options)
+        from hotloop.lab.validate.distributions import validate as compare
+
+        def experiment(target: Target, progress: "Progress") -> "Record":
+            return compare(matches[target.name], options, progress)
+
+        records = measure([Target(name) for name in matches], experiment, saver(options.output))
         view = sections.statistical(records)
     else:
         records = validate_matches(matches, options)
@@ -124,16 +129,6 @@ def find_again(target: Target, record: "Record", options: ValidateOptions) -> "R
         remark(f"{target.words} differed on {record.machine['cpu']} and does not here")
         return save_record(options.output, record)
     return found
-
-
-def compare_distributions(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
-    """Compare the distributions of the targets, one after another, and keep their records."""
-    from hotloop.lab.validate.distributions import validate as compare
-
-    def experiment(target: Target, progress: "Progress") -> "Record":
-        return compare(matches[target.name], options, progress)
-
-    return measure([Target(name) for name in matches], experiment, saver(options.output))
 
 
 def validate_matches(matches: "dict[str, Match]", options: ValidateOptions) -> "list[Record]":
