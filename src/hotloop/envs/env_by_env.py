@@ -144,8 +144,14 @@ class EnvByEnv(SubjectGroup):
         seen = subject.everything()
         if any(name not in seen for name in NAMES[1:4]):
             raise InputError(f"{self._spec.name} does not show rewards and flags of each env")
+        shown = {name: rows for name, rows in seen.items() if name.partition(".")[0] == "observations"}
         if not is_single(subject):
-            return of_batch(seen, vec_env=subject.spec.interface == VEC_ENV)
+            over, cut = np.asarray(seen["terminals"], bool), seen["truncations"]
+            if subject.spec.interface == VEC_ENV:  # its infos say which ends were a time limit's
+                said = (seen.get(f"infos.{env}.{TIME_LIMIT}") for env in range(len(over)))
+                cut = over & np.array([limit is not None and bool(np.any(limit)) for limit in said])
+                over = over & ~cut
+            return {**shown, "rewards": seen["rewards"], **flags_of(over, cut)}
         return of_single(seen, self._autoreset, resetting=resetting)
 
     def unseen(self) -> Sequence[str]:
@@ -175,17 +181,6 @@ def of_single(seen: Mapping[str, NDArray[Any]], autoreset: str, *, resetting: bo
     return {**(following if autoreset == SAME_STEP else last), "rewards": seen["rewards"], **flags}
 
 
-def of_batch(seen: Mapping[str, NDArray[Any]], *, vec_env: bool) -> dict[str, Any]:
-    """Return what a batch showed; the end flags of a VecEnv by what its infos say of them."""
-    last = {name: rows for name, rows in seen.items() if name.partition(".")[0] == "observations"}
-    over, cut = np.asarray(seen["terminals"], bool), seen["truncations"]
-    if vec_env:
-        said = (seen.get(f"infos.{env}.{TIME_LIMIT}") for env in range(len(over)))
-        cut = over & np.array([limit is not None and bool(np.any(limit)) for limit in said])
-        over = over & ~cut
-    return {**last, "rewards": seen["rewards"], **flags_of(over, cut)}
-
-
 def flags_of(over: Any, cut: Any) -> dict[str, NDArray[Any]]:
     """Return both flags as truth values; an episode that was over anyway was not cut off."""
     terminals = np.asarray(over, bool)
@@ -198,11 +193,8 @@ def open_instances(target: Target, envs: int, autoreset: str) -> Subject:
     Each instance is seeded where the envs of the one before it end: env i has the seed of the target plus i.
     """
     if is_apart(target):
-        return new_apart(target, f"{__name__}:open_instances_here", envs, autoreset)
-    return open_instances_here(target, envs, autoreset)
+        return new_apart(target, f"{__name__}:open_instances", envs, autoreset)
 
-
-def open_instances_here(target: Target, envs: int, autoreset: str) -> Subject:
     from hotloop.envs.foreign.open import open_foreign
 
     begin, subjects, made = now_ns(), list[Subject](), 0

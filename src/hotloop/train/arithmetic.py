@@ -296,7 +296,13 @@ class NativeKernels(Kernels):
         self, student: Student, samples: "Samples", indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
         if isinstance(student, ActorCritic) and student.passes and student.learns_at_once:
-            return self._passed(student.passes, samples, indices, settings, imitating)
+            # All of it natively: rows are read where they lie, and autograd is not asked.
+            passes = student.passes
+            logits, values = passes.forward(samples.observations, indices, keep=True)
+            by, terms = self._learn((logits, values[:, 0], indices), samples, settings, imitating)
+            by[1] = by[1][:, None]
+            backward = partial(passes.add_gradients, samples.observations, indices, by)
+            return Objective(terms=terms, backward=backward)
         logits, values, _ = student(*samples.inputs(indices))
         numbers = samples.flat_indices(indices)
         rows = (logits.detach().reshape(-1, logits.shape[-1]), values.detach().reshape(-1), numbers)
@@ -318,22 +324,6 @@ class NativeKernels(Kernels):
                 (logits, values),
                 (by[0].reshape(logits.shape), by[1].reshape(values.shape)),
             ),
-        )
-
-    def _passed(
-        self,
-        passes: NativePasses,
-        samples: "Samples",
-        indices: Tensor,
-        settings: TrainSettings,
-        imitating: float,
-    ) -> Objective:
-        """All of it natively: rows are read where they lie, and autograd is not asked."""
-        logits, values = passes.forward(samples.observations, indices, keep=True)
-        by, terms = self._learn((logits, values[:, 0], indices), samples, settings, imitating)
-        by[1] = by[1][:, None]
-        return Objective(
-            terms=terms, backward=partial(passes.add_gradients, samples.observations, indices, by)
         )
 
     def adopt(self, network: nn.Module, settings: TrainSettings) -> None:

@@ -238,11 +238,6 @@ def split_envs(saved: Mapping[str, Tensor]) -> list[bytes]:
     return [content[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
-def with_new_envs(mine: Mapping[str, Any], ranks: int) -> dict[str, Any]:
-    """Return what rank 0 alone knows as a checkpoint of all ranks whose envs begin anew."""
-    return {**mine, **join_rows([rows_of(mine)] * ranks, mine), "envs": pack_envs([])}
-
-
 def join_ranks(mine: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     """Return one checkpoint of all ranks, as one process with all their envs would have written it."""
     if not ranks.several:

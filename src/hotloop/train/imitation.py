@@ -77,19 +77,15 @@ class UserTeacher:
                 f"the observations {self._seen.shape} that it is called with"
             )
         labels = given if self._bounds is None else self._bounds.scaled(given)
-        self._check(labels)
-        self._like[...] = labels.reshape(self._like.shape)
-        return self._like
-
-    def _check(self, labels: NDArray[Any]) -> None:
-        """Refuse what no action is, before anything is learned from it."""
         acts = self._batch.spec.layout.acts
         most: Any = self._batch.spec.num_actions if acts is None else np.array(acts.choices)
         wrong = ~np.isfinite(labels) if self._bounds else (labels < 0) | (labels >= most)
-        if wrong.any():
+        if wrong.any():  # before anything is learned from it
             first = tuple(int(place) for place in np.argwhere(wrong)[0])
             expected = "a finite number" if self._bounds else f"0 to {np.max(most) - 1}"
             raise InputError(f"{self._name} gave {labels[first]} for row {first[0]}: expected {expected}")
+        self._like[...] = labels.reshape(self._like.shape)
+        return self._like
 
 
 def find_teacher(batch: Batch, settings: TrainSettings) -> Teacher | None:

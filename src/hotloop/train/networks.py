@@ -488,7 +488,14 @@ def make_student(network: nn.Module, settings: TrainSettings) -> Student:
     called: Any = torch.compile(network) if settings.compile else network
     if not settings.mixed_precision:
         return called  # type: ignore[no-any-return]
-    try_bfloat16(settings.device)
+    ones = torch.ones(64, 64, dtype=torch.bfloat16, device=settings.device)
+    try:
+        ones @ ones  # some machines promise matrix instructions that they do not let a program use
+    except RuntimeError as error:
+        raise SetupError(
+            f"mixed_precision=true: this machine cannot multiply bfloat16 matrices ({error}): "
+            "set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or leave it out"
+        ) from None
 
     def student(
         observations: Tensor, memory: Memory | None, begins: Tensor | None
@@ -499,15 +506,3 @@ def make_student(network: nn.Module, settings: TrainSettings) -> Student:
         return logits.float(), values.float(), kept
 
     return student
-
-
-def try_bfloat16(device: str) -> None:
-    """Multiply once, because some machines promise matrix instructions that they do not let anybody use."""
-    ones = torch.ones(64, 64, dtype=torch.bfloat16, device=device)
-    try:
-        ones @ ones
-    except RuntimeError as error:
-        raise SetupError(
-            f"mixed_precision=true: this machine cannot multiply bfloat16 matrices ({error}): "
-            "set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or leave it out"
-        ) from None

@@ -170,7 +170,7 @@ class PPO:
 
     @torch.no_grad()
     def prepare(self, rollout: Rollout) -> "Samples":
-        """Return the samples of a rollout: rewards are scaled, bootstrapped and made advantages."""
+        """Return the samples of a rollout: rewards are scaled and made advantages; flat without a memory."""
         settings = self.settings
         rewards = self.reward_scale.scale(rollout.rewards, rollout.dones, rollout.alive)
         advantages = gae(
@@ -182,7 +182,12 @@ class PPO:
             gae_lambda=settings.gae_lambda,
             turns=rollout.turns,
         )
-        return samples_of(rollout, advantages)
+        experience: dict[str, Any] = {each.name: getattr(rollout, each.name) for each in fields(Experience)}
+        samples = Samples(**experience, advantages=advantages, returns=advantages + rollout.values)
+        if rollout.memory is not None:
+            return replace(samples, begins=rollout.begins)
+        flat = {name: array.flatten(0, 1) for name, array in samples.arrays()}
+        return replace(samples, **flat)  # type: ignore[arg-type]
 
     def state(self) -> dict[str, Any]:
         collector = self.collector
@@ -295,15 +300,6 @@ class Samples(Experience):
             array = getattr(self, each.name)
             if array is not None and each.name not in ("memory", "acts"):
                 yield each.name, array
-
-
-def samples_of(rollout: Rollout, advantages: Tensor) -> Samples:
-    """Return everything that a rollout has to teach, flattened unless the network has a memory."""
-    experience: dict[str, Any] = {each.name: getattr(rollout, each.name) for each in fields(Experience)}
-    samples = Samples(**experience, advantages=advantages, returns=advantages + rollout.values)
-    if rollout.memory is not None:
-        return replace(samples, begins=rollout.begins)
-    return replace(samples, **{name: array.flatten(0, 1) for name, array in samples.arrays()})  # type: ignore[arg-type]
 
 
 def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Sequence[Tensor]:

@@ -49,7 +49,11 @@ class Trainer:
         self.last: dict[str, Any] = {}
         """What there was to keep after the last update, where others may be lost in the next."""
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
-        check_shares(batch, settings, ranks)
+        if ranks.several and (batch.spec.has_empty_rows or settings.opponents):
+            why = "agents come and go" if batch.spec.has_empty_rows else "opponents= has rows of others"
+            raise InputError(
+                f"train.ranks={ranks.size}: {why}, so that shares would be uneven; use train.ranks=1"
+            )
         self.batch, self.settings, self.folder = batch, settings, folder
         if settings.device == "cuda" and not torch.cuda.is_available():
             raise InputError("device=cuda: torch finds no CUDA device here; use device=cpu")
@@ -138,7 +142,8 @@ class Trainer:
 
     def save_last(self, folder: Path, *, to_disk: bool = True) -> Path:
         """Write a checkpoint of the last update that was finished; its envs begin anew."""
-        content = checkpoint.with_new_envs(self.last, self.ranks.size)
+        rows = checkpoint.join_rows([checkpoint.rows_of(self.last)] * self.ranks.size, self.last)
+        content = {**self.last, **rows, "envs": checkpoint.pack_envs([])}
         return checkpoint.write(folder, int(content["steps"]), content, to_disk=to_disk)
 
     def content(self) -> dict[str, Any]:
@@ -190,15 +195,6 @@ class Trainer:
         self.algorithm.restore(content, same_episodes=same_episodes)
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
-
-
-def check_shares(batch: Batch, settings: TrainSettings, ranks: Ranks) -> None:
-    """Refuse what ranks cannot share evenly."""
-    if ranks.several and (batch.spec.has_empty_rows or settings.opponents):
-        why = "agents come and go" if batch.spec.has_empty_rows else "opponents= has rows of others"
-        raise InputError(
-            f"train.ranks={ranks.size}: {why}, so that shares would be uneven; use train.ranks=1"
-        )
 
 
 def threads_of(content: Mapping[str, Any] | None) -> int:

@@ -26,10 +26,15 @@ class SplitCollector(Collector):
         super().__init__(batch, **parts)
         self.there = torch.zeros_like(self.raw, device=self.device)
         """What agents see, on the device."""
-        self.allowed_here, self.allowed = self.allowed, on(self.device, self.allowed)
+        self.allowed_here = self.allowed
+        if self.allowed is not None:
+            self.allowed = torch.zeros_like(self.allowed, device=self.device)
         for host in (self.raw, self.allowed_here):
-            if host is not None:
-                self.pin(host)
+            # The GPU reads these where they are, for as long as this lives; slower copies otherwise.
+            if host is not None and self.device.type == "cuda" and not host.is_pinned():
+                runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call,unused-ignore]
+                if int(runtime.cudaHostRegister(host.data_ptr(), host.nbytes, 0)) == 0:
+                    weakref.finalize(self, runtime.cudaHostUnregister, host.data_ptr())
         self.chosen = reachable(self.chosen)
         self.acting = self.chosen.numpy().reshape(self.acting.shape)
         self.rewards = reachable(torch.from_numpy(self.rewards)).numpy()
@@ -40,14 +45,6 @@ class SplitCollector(Collector):
         self.greedy_actions: Tensor | None = None
         self.parts: dict[bool, list[Recorded]] = {}
         """What there is to do on the device in each step, by whether a teacher labels."""
-
-    def pin(self, host: Tensor) -> None:
-        """Let the GPU read an array where it is, for as long as this lives; slower copies where it cannot."""
-        if self.device.type != "cuda" or host.is_pinned():
-            return
-        runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call,unused-ignore]
-        if int(runtime.cudaHostRegister(host.data_ptr(), host.nbytes, 0)) == 0:
-            weakref.finalize(self, runtime.cudaHostUnregister, host.data_ptr())
 
     def begin(self, *, labelled: bool) -> None:
         """See `Collector`; all that a recorded step reads or writes stays where it is."""
@@ -91,10 +88,6 @@ class SplitCollector(Collector):
         if self.memory is not None:
             for mine, after in zip(self.memory, memory, strict=True):
                 mine.copy_(after)
-
-
-def on(device: torch.device, host: Tensor | None) -> Tensor | None:
-    return None if host is None else torch.zeros_like(host, device=device)
 
 
 def reachable(host: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from hotloop.train.actions import allowed
 from hotloop.train.arithmetic import Kernels
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.imitation import Teacher
-from hotloop.train.networks import WIDTH_UNIT, Memory, Student
+from hotloop.train.networks import WIDTH_UNIT, Memory, Student, forward_policy
 from hotloop.train.normalize import ObservationScale, row_shape
 from hotloop.train.rollout import LOOK_EVERY, Rollout, TruncatedSteps
 from hotloop.train.settings import TrainSettings
@@ -81,8 +81,11 @@ class DeviceCollector:
         return torch.zeros((self.steps, self.rows, *shape), dtype=dtype, device=self.device)
 
     def make_rollout(self) -> Rollout:
+        # Rows of bfloat16 are filled up with columns of 0: see `WIDTH_UNIT`.
+        *axes, columns = self.raw.shape[1:]
+        spare = -columns % WIDTH_UNIT if self.seen_type == torch.bfloat16 else 0
         return Rollout(
-            observations=self.room(self.seen_type, *self.seen_shape),
+            observations=self.room(self.seen_type, *axes, columns + spare),
             actions=self.room(torch.int64),
             log_probs=self.room(torch.float32),
             values=self.room(torch.float32),
@@ -99,13 +102,6 @@ class DeviceCollector:
         if not self.scale.active:
             return self.raw.dtype
         return torch.bfloat16 if self.settings.mixed_precision else torch.float32
-
-    @property
-    def seen_shape(self) -> tuple[int, ...]:
-        """Rows of bfloat16 are filled up with columns of 0: see `WIDTH_UNIT`."""
-        shape = tuple(self.raw.shape[1:])
-        spare = -shape[-1] % WIDTH_UNIT if self.seen_type == torch.bfloat16 else 0
-        return (*shape[:-1], shape[-1] + spare)
 
     @torch.no_grad()
     def collect(self, student: Student, teacher: Teacher | None = None) -> Rollout:
@@ -177,7 +173,9 @@ class DeviceCollector:
         kept = self.rollout
         if step % LOOK_EVERY == 0:
             self.scale.look(self.raw)
-        masks = self.masks_of(step)
+        masks = None
+        if self.allowed is not None and kept.masks is not None:
+            masks = kept.masks[step].copy_(self.allowed)
         logits = self.decide(
             student,
             self.kernels,
@@ -189,11 +187,6 @@ class DeviceCollector:
         )
         if kept.greedy_actions is not None:
             kept.greedy_actions[step].copy_(allowed(logits, masks).argmax(-1))
-
-    def masks_of(self, step: int) -> Tensor | None:
-        if self.allowed is None or self.rollout.masks is None:
-            return None
-        return self.rollout.masks[step].copy_(self.allowed)
 
     def keep(self, step: int) -> None:
         """Keep what the step brought; what was seen last, whether or not an episode ended."""
@@ -213,7 +206,7 @@ class DeviceCollector:
         """Keep the values of what is seen after the last step; a memory stays as it is."""
         seen = torch.zeros_like(self.rollout.observations[0])
         scale_into(self.scale, self.raw, seen)
-        _, values, _ = ask(student, seen, self.memory, self.begins)
+        _, values, _ = forward_policy(student, seen, self.memory, self.begins)
         self.rollout.last_values.copy_(values)
 
     def find_cuts(self) -> list[TruncatedSteps]:
@@ -241,7 +234,7 @@ def decide(
     scale_into(*sight)
     seen = sight[2]
     memory, begins = remembered
-    logits, values, after = ask(student, seen, memory, begins)
+    logits, values, after = forward_policy(student, seen, memory, begins)
     acting, actions, log_probs, kept_values = out
     kernels.choose(logits, masks, uniforms, acting=acting, actions=actions, log_probs=log_probs)
     kept_values.copy_(values)
@@ -268,16 +261,6 @@ def write_down(
 def scale_into(scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
     """Write scaled observations into rows that may be wider."""
     scale.write(raw, out[..., : raw.shape[-1]])
-
-
-def ask(
-    student: Student, seen: Tensor, memory: Memory | None, begins: Tensor
-) -> tuple[Tensor, Tensor, Memory | None]:
-    """Logits and values of rows, and the memory after them."""
-    if memory is None:
-        return student(seen, None, None)
-    logits, values, after = student(seen[None], memory, begins[None])
-    return logits[0], values[0], after
 
 
 def copy_memory(source: Memory, to: Memory) -> None:

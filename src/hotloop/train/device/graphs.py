@@ -10,8 +10,7 @@ device. On a CPU there is nothing to record, and the work is done every time.
 """
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -42,25 +41,18 @@ def record(work: Callable[[], None]) -> Any:
     """The graph of a piece of work, which is not done by this."""
     graph, pool = torch.cuda.CUDAGraph(), first_graph().pool()
     torch.cuda.synchronize()
-    with uncollected():
+    was_on = gc.isenabled()
+    gc.disable()  # it could free memory of the device in the middle of a recording
+    try:
         graph.capture_begin(pool=pool)
         try:
             work()
         finally:
             graph.capture_end()
-    return graph
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the garbage collector, which could free memory of the device in the middle of a recording."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
     finally:
         if was_on:
             gc.enable()
+    return graph
 
 
 @cache

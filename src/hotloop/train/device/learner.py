@@ -4,7 +4,6 @@ The same as `ppo.PPOLearner`, in everything but who waits for whom: which sample
 the device, the optimiser looks there whether it may move, and the losses are read once an update.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +57,7 @@ class RecordedLearner:
         self.say.fill_(imitating)
         says: float | Tensor = self.say if kind == "fade" else imitating
         passes = self.passes.setdefault(kind, Passes(self, says))
-        passes.clear()
+        passes.sums.zero_()
         mark("shuffle")
         for _ in range(len(self.order)):
             passes.forward()
@@ -109,21 +108,14 @@ class RecordedLearner:
         terms = dict(zip((*passes.names, "grad_norm"), found, strict=True))
         mark("read")
         if float(self.stuck):
-            raise self.evidence(terms)
+            assert self.samples is not None
+            number = int(self.first)
+            epoch, minibatch = divmod(number, len(self.order) // self.settings.update_epochs)
+            minibatch_rows = self.order[number]
+            raise diverged(
+                self.network, terms, self.samples, minibatch_rows, epoch=epoch, minibatch=minibatch
+            )
         return terms
-
-    def evidence(self, terms: Mapping[str, float]) -> Exception:
-        assert self.samples is not None
-        number = int(self.first)
-        epoch, minibatch = divmod(number, len(self.order) // self.settings.update_epochs)
-        return diverged(
-            self.network,
-            dict(terms),
-            self.samples,
-            self.order[number],
-            epoch=epoch,
-            minibatch=minibatch,
-        )
 
 
 class Passes:
@@ -139,9 +131,6 @@ class Passes:
         self.backward = Recorded(self.go_backward, learner.device)
         self.move = Recorded(self.go_on, learner.device)
         self.optimiser: Any = learner.optimiser
-
-    def clear(self) -> None:
-        self.sums.zero_()
 
     def go_forward(self) -> None:
         learner = self.learner
