@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
 from hotloop.envs.batch import Batch
-from hotloop.envs.native import EngineWrapper, Seeds, build_of, plain_values
+from hotloop.envs.native import EngineWrapper, build_of, plain_values
 from hotloop.envs.spec import BatchSettings, Build
 
 CLOCK = "CUDA events and the clocks of warps"  # What phases are timed with
@@ -124,21 +124,13 @@ class HostViews(EngineWrapper):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self._arrays
 
-    def reset(self, seeds: Seeds) -> None:
-        self._engine.reset(seeds)
-        self._copy()
-
-    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
-        self._engine.reset_many(envs, seeds)
-        self._copy()
-
     def step(self, actions: NDArray[np.int32]) -> None:
         self._engine.step_host(actions)
-        self._copy()
+        self._look()
 
     def load(self, env: int, saved: bytes) -> None:
         self._engine.load(env, saved)
-        self._copy()
+        self._look()
 
     def fork(self, env: int, into: int) -> None:
         self.load(into, self.save(env))
@@ -148,7 +140,7 @@ class HostViews(EngineWrapper):
         self._engine.choose(player, chosen)
         actions[...] = chosen.cpu().numpy()
 
-    def _copy(self) -> None:
+    def _look(self) -> None:
         for name, rows in self._engine.host_arrays().items():
             self._arrays[name][...] = rows
 

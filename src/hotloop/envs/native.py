@@ -116,13 +116,28 @@ def mark_cost_ns() -> float:
 
 
 class EngineWrapper:
-    """An engine in front of another, which has all that it does not override."""
+    """An engine in front of another, looked at after every call; all else is that one's own."""
 
     def __init__(self, engine: Engine) -> None:
         self._behind = engine
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._behind, name)
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        self._behind.step(actions)
+        self._look()
+
+    def reset(self, seeds: Seeds) -> None:
+        self._behind.reset(seeds)
+        self._look()
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
+        self._behind.reset_many(envs, seeds)
+        self._look()
+
+    def _look(self) -> None:
+        """Do what there is to do after every call."""
 
 
 FIRST = (1_000, 10_000)
@@ -144,18 +159,6 @@ class ShadowEngine(EngineWrapper):
         self._mismatches = 0
         self._logged: dict[int, int] = {}
         self._log: Path | None = None
-
-    def step(self, actions: NDArray[np.int32]) -> None:
-        self._engine.step(actions)
-        self._look()
-
-    def reset(self, seeds: Seeds) -> None:
-        self._engine.reset(seeds)
-        self._look()
-
-    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
-        self._engine.reset_many(envs, seeds)
-        self._look()
 
     def _look(self) -> None:
         comparisons, mismatches = self._engine.shadow()

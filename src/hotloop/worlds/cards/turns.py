@@ -247,7 +247,11 @@ def enter(s: GameState, step: int) -> None:
     """Begin a step; untap and cleanup are over at once, for no player has priority in them."""
     s.step, s.passes, s.holder = step, 0, s.active
     if step == TurnStep.UNTAP:
-        untap(s)
+        s.turn += 1
+        side = s.sides[s.active]
+        side.land_played = 0
+        for card in side.battlefield:
+            s.cards[card].tapped = s.cards[card].sick = 0
         enter(s, TurnStep.UPKEEP)
     elif step == TurnStep.DRAW and s.turn > 1:
         draw(s, s.active)
@@ -261,14 +265,6 @@ def enter(s: GameState, step: int) -> None:
         clean_up(s)
         s.active = 1 - s.active
         enter(s, TurnStep.UNTAP)
-
-
-def untap(s: GameState) -> None:
-    s.turn += 1
-    side = s.sides[s.active]
-    side.land_played = 0
-    for card in side.battlefield:
-        s.cards[card].tapped = s.cards[card].sick = 0
 
 
 def clean_up(s: GameState) -> None:

@@ -167,10 +167,6 @@ def reproduce(farm: "Farm", slot: int) -> str:
     return ""
 
 
-def stay(farm: "Farm", slot: int) -> str:
-    return ""
-
-
 def communicate(farm: "Farm", slot: int) -> str:
     """Leave a signal for one's own type, if any of it is in hearing."""
     me, agents = farm.state.agents[slot], farm.state.agents
@@ -181,7 +177,7 @@ def communicate(farm: "Farm", slot: int) -> str:
 
 
 ACTIONS: tuple[Callable[["Farm", int], str], ...] = (
-    *(defend, attack, gather, share, move, reproduce, stay, communicate),
+    *(defend, attack, gather, share, move, reproduce, lambda farm, slot: "", communicate),
 )
 
 

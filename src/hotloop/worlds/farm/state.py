@@ -126,11 +126,6 @@ def cell(at: float, cells: int) -> int:
     return min(int(at), cells - 1)
 
 
-def is_rough(block: int) -> bool:
-    """Whether a block of terrain costs double, from its random word."""
-    return block >> 62 == 0
-
-
 CLUSTER = 5  # Nodes of a cluster
 CLUSTER_SIZE = 5.0  # How far from its middle a node is at most, in each direction
 

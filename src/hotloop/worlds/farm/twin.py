@@ -37,7 +37,6 @@ from hotloop.worlds.farm.state import (
     Mapped,
     begin,
     cell,
-    is_rough,
     settle,
 )
 
@@ -94,7 +93,7 @@ class Farm:
             (row, col)
             for row in range(-(-self.plan["height"] // BLOCK))
             for col in range(blocks)
-            if is_rough(draws.word(LANE_TERRAIN + row * blocks + col))
+            if draws.word(LANE_TERRAIN + row * blocks + col) >> 62 == 0  # a quarter of the blocks
         }
         return {
             self.cell_at(col, row): 2.0 if (row // BLOCK, col // BLOCK) in rough else 1.0
@@ -183,10 +182,16 @@ class Farm:
         self.update_index()
         if self.ledger:
             self.ledger.close()
-        self.decay()
+        for k, values in enumerate(self.state.fields):
+            faded = ((at, f32(value * DECAY[k])) for at, value in values.items())
+            self.state.fields[k] = {at: value for at, value in faded if value >= FAINT}
         self.show_agents()
         self.show_census()
-        self.end()
+        extinct, limit = not self.indexed, self.plan["max_steps"]
+        self.out["terminals"][...] = extinct
+        self.out["truncations"][...] = not extinct and 0 < limit <= self.state.tick
+        if extinct:
+            self.count("extinction")
 
     def regrow(self) -> None:
         draws, chance = self.draws, self.plan["regrowth_chance"]
@@ -215,11 +220,6 @@ class Farm:
         self.indexed = [slot for slot, _ in self.living()]
         self.count("index.rebuilds")
 
-    def decay(self) -> None:
-        for k, values in enumerate(self.state.fields):
-            faded = ((at, f32(value * DECAY[k])) for at, value in values.items())
-            self.state.fields[k] = {at: value for at, value in faded if value >= FAINT}
-
     def show_agents(self) -> None:
         """Who lives in which slot, and a random number for those who like to be led by chance."""
         out, draws = self.out, self.draws
@@ -245,13 +245,6 @@ class Farm:
         for node in state.nodes:
             stock = f32(stock + node.amount)
         out["stock"][...] = stock
-
-    def end(self) -> None:
-        extinct, limit = not self.indexed, self.plan["max_steps"]
-        self.out["terminals"][...] = extinct
-        self.out["truncations"][...] = not extinct and 0 < limit <= self.state.tick
-        if extinct:
-            self.count("extinction")
 
     def perception(self) -> None:
         rows = self.out["observations"]

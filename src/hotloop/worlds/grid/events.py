@@ -3,7 +3,6 @@
 events.h, encounters.h and rewards.h have the same.
 """
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -189,8 +188,3 @@ def value_of(grid: "Grid", agent: Agent, reward: int) -> int:
     if of in grid.rules.resources:
         return min(cap, agent.inventory[grid.rules.resources.index(of)])
     return min(cap, agent.stats[STATS.index(of)])
-
-
-def reward_byte(reward: float) -> int:
-    """The token's byte: hundredths, rounded to nearest, in -128..127."""
-    return max(-128, min(127, math.floor(reward * 100.0 + 0.5))) & 0xFF

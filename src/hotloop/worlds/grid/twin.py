@@ -5,6 +5,7 @@ each. Where this file and the native rules differ, this file is right.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.exact_math import Draws, f32
 from hotloop.core.world import Plan
-from hotloop.worlds.grid.events import add, fire, meet, radiate, reward_byte, use, value_of
+from hotloop.worlds.grid.events import add, fire, meet, radiate, use, value_of
 from hotloop.worlds.grid.features import UNUSED
 from hotloop.worlds.grid.maps import fill_map
 from hotloop.worlds.grid.observe import global_tokens, picture, window_cells, window_tokens
@@ -194,7 +195,8 @@ class Grid:
                 total = f32(total + f32(f32(reward.weight) * (value - agent.counted[k])))
                 agent.counted[k] = value
             agent.total = f32(agent.total + total)
-            agent.last_reward = reward_byte(total)
+            # The token's byte: hundredths, rounded to nearest, in -128..127.
+            agent.last_reward = max(-128, min(127, math.floor(total * 100.0 + 0.5))) & 0xFF
             self.out["rewards"][index] = total
             self.out["episode_return"][index] = agent.total
 

@@ -104,23 +104,17 @@ def mine(game: "Prospector", mode: int) -> bool:
     ship.alert = ship.alert + how.alert
     asteroid.depletion = clamp(asteroid.depletion + F(0.01) * total(amounts), 0, 1)
     ship.mined += 1
-    if game.stream.unit() < fracture_chance(game, asteroid, how, toolf, heatf):
+    logit = F(-3.1) + how.bias + F(2.5) * (1 - asteroid.stability)
+    logit = logit + F(2.2) * positive(heatf - F(0.7)) + F(1.5) * (1 - toolf)
+    if ship.buffs[ship.selected] > 0:
+        logit = logit - F(1.1)
+    if game.stream.unit() < sigmoid(logit):
         ship.hull = ship.hull - 12 * game.stream.uniform(0.5, 1)
         asteroid.depletion = F(1)
         game.node.hazard = clamp(game.node.hazard + F(0.1), 0, 1)
         game.count("fracture")
     game.count("mine")
     return True
-
-
-def fracture_chance(
-    game: "Prospector", asteroid: Asteroid, how: Mining, toolf: Number, heatf: Number
-) -> Number:
-    logit = F(-3.1) + how.bias + F(2.5) * (1 - asteroid.stability)
-    logit = logit + F(2.2) * positive(heatf - F(0.7)) + F(1.5) * (1 - toolf)
-    if game.ship.buffs[game.ship.selected] > 0:
-        logit = logit - F(1.1)
-    return sigmoid(logit)
 
 
 def pirates(game: "Prospector", intensity: Number) -> None:
@@ -188,25 +182,15 @@ def burn(game: "Prospector", _: int) -> bool:
     return True
 
 
-def scan_wide(game: "Prospector", _: int) -> bool:
-    ship = game.ship
-    game.dt = 3
-    ship.fuel, ship.alert = ship.fuel - 5, ship.alert + 4
-    for asteroid in game.node.asteroids:
-        scan(game.stream, asteroid, SCANS[0])
-    ship.scans += 1
-    game.count("scan")
-    return True
-
-
-def scan_one(game: "Prospector", mode: int) -> bool:
-    """Focused or deep."""
+def survey(game: "Prospector", mode: int) -> bool:
+    """Scan all asteroids here, or the selected one alone: focused or deep."""
     ship, target = game.ship, game.target
-    game.dt, fuel, alert = (2, 4, 3) if mode == 1 else (4, 8, 6)
+    game.dt, fuel, alert = ((3, 5, 4), (2, 4, 3), (4, 8, 6))[mode]
     ship.fuel, ship.alert = ship.fuel - fuel, ship.alert + alert
-    if target is None:
+    if mode and target is None:
         return False
-    scan(game.stream, target, SCANS[mode])
+    for asteroid in [target] if mode and target else game.node.asteroids:
+        scan(game.stream, asteroid, SCANS[mode])
     ship.scans += 1
     game.count("scan")
     return True
@@ -358,9 +342,7 @@ TABLE = (
     *(Act(travel, slot, f"travel {slot}") for slot in range(SLOTS)),
     Act(hold, 0, "hold"),
     Act(burn, 0, "burn"),
-    Act(scan_wide, 0, "scan wide"),
-    Act(scan_one, 1, "scan focused"),
-    Act(scan_one, 2, "scan deep"),
+    *(Act(survey, mode, f"scan {('wide', 'focused', 'deep')[mode]}") for mode in range(3)),
     Act(listen, 0, "listen"),
     *(Act(select, index, f"select {index}") for index in range(MAX_ASTEROIDS)),
     *(Act(mine, how, f"mine {('gently', 'steadily', 'hard')[how]}") for how in range(3)),

@@ -201,7 +201,14 @@ def begin(stream: Stream, time_max: int) -> ProspectorState:
         u, v = stream.between(0, len(nodes)), stream.between(0, len(nodes))
         if u != v:
             connect(stream, nodes, u, v)
-    count_steps(nodes)
+    # How far each node is from the station, breadth first.
+    nodes[0].steps = 0
+    reached = [nodes[0]]
+    for node in reached:
+        for edge in node.edges:
+            if edge and edge.to != 0 and nodes[edge.to].steps == FARTHEST:
+                nodes[edge.to].steps = node.steps + 1
+                reached.append(nodes[edge.to])
     for node in nodes[1:]:
         node.asteroids = [draw_asteroid(stream) for _ in range(stream.between(5, 17))]
     nodes[0].visited = True
@@ -231,17 +238,6 @@ def connect(stream: Stream, nodes: list[SpaceNode], u: int, v: int) -> None:
     threat = clamp(dangers + stream.normal(0, 0.05), 0, 1)
     for node, to in ((one, v), (other, u)):
         node.edges[node.edges.index(None)] = Edge(to=to, time=time, fuel=fuel, threat=threat, estimate=F(0.5))
-
-
-def count_steps(nodes: list[SpaceNode]) -> None:
-    """Breadth first from the station."""
-    nodes[0].steps = 0
-    reached = [nodes[0]]
-    for node in reached:
-        for edge in node.edges:
-            if edge and edge.to != 0 and nodes[edge.to].steps == FARTHEST:
-                nodes[edge.to].steps = node.steps + 1
-                reached.append(nodes[edge.to])
 
 
 def draw_asteroid(stream: Stream) -> Asteroid:
