@@ -3,6 +3,7 @@ import math
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ VALUES = {"epoch": 3, "sps": 51234.5, "return": 1.25, "phase": "ppo", "length": 
 
 
 def test_a_window_is_one_object_and_one_line_for_people(tmp_path: Path) -> None:
-    with Logs(tmp_path, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, tensorboard=False)) as logs:
         logs.write(4096, VALUES)
     assert read_metrics(tmp_path / METRICS) == [{"steps": 4096, "epoch": 3, "sps": 51234.5, "return": 1.25}]
     (line,) = (tmp_path / SCRIPT).read_text().splitlines()
@@ -24,18 +25,18 @@ def test_a_window_is_one_object_and_one_line_for_people(tmp_path: Path) -> None:
 
 
 def test_what_is_not_finite_is_null_in_json(tmp_path: Path) -> None:
-    with Logs(tmp_path, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, tensorboard=False)) as logs:
         logs.write(1, {"loss": math.nan, "speed": math.inf})
     assert json.loads((tmp_path / METRICS).read_text()) == {"steps": 1, "loss": None, "speed": None}
 
 
 def test_a_line_that_a_kill_tore_is_cut_off_and_the_log_goes_on(tmp_path: Path) -> None:
-    with Logs(tmp_path, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, tensorboard=False)) as logs:
         logs.write(10, {"sps": 1})
     with (tmp_path / METRICS).open("a") as file:
         file.write('{"steps": 20, "sp')
     assert [window["steps"] for window in read_metrics(tmp_path / METRICS)] == [10]
-    with Logs(tmp_path, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, tensorboard=False)) as logs:
         logs.write(30, {"sps": 3})
     assert [window["steps"] for window in read_metrics(tmp_path / METRICS)] == [10, 30]
 
@@ -58,10 +59,10 @@ def test_lines_are_in_the_file_at_once_so_that_a_kill_loses_none(tmp_path: Path)
 
 
 def test_a_resumed_run_leaves_out_what_it_went_over_again(tmp_path: Path) -> None:
-    with Logs(tmp_path, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, tensorboard=False)) as logs:
         for steps in (10, 20, 30):
             logs.write(steps, {"return": float(steps)})
-    with Logs(tmp_path, resumed_at=20, tensorboard=False) as logs:
+    with closing(Logs(tmp_path, resumed_at=20, tensorboard=False)) as logs:
         logs.write(30, {"return": -30.0})
     found = read_metrics(tmp_path / METRICS)
     assert [(window["steps"], window["return"]) for window in found] == [(10, 10), (20, 20), (30, -30)]
@@ -103,10 +104,10 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
 def test_tensorboard_has_the_numbers_of_every_window(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with Logs(tmp_path) as logs:
+    with closing(Logs(tmp_path)) as logs:
         logs.write(10, VALUES)
         logs.write(20, VALUES | {"return": 2.5})
-    with Logs(tmp_path, resumed_at=10) as logs:
+    with closing(Logs(tmp_path, resumed_at=10)) as logs:
         logs.write(20, VALUES | {"return": 7.5})
     events = EventAccumulator(str(tmp_path / TENSORBOARD)).Reload()
     assert [(event.step, event.value) for event in events.Scalars("return")] == [(10, 1.25), (20, 7.5)]

@@ -6,7 +6,7 @@ All of them speak of outputs [..., outputs] as a network gives them and of actio
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,43 +19,25 @@ HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 NEAREST = 1e-7  # How near a number from [0, 1) may come to its ends before it is made a normal one
 
 
-class Actions(Protocol):
-    """One way to read a policy."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of actions as a rollout keeps them."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one agent's action, and of the numbers from [0, 1) that it is drawn by."""
-
-    def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions, and their log-probabilities."""
-
-    def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
-        """The action that each policy finds best."""
-
-    def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-probability of each policy's action, and its entropy; masks are applied already."""
-
-
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """One numbered action."""
+    """One numbered action; `Choices` and `Gaussian` have the same methods."""
 
-    dtype = torch.int64
-    shape: tuple[int, ...] = ()
+    dtype = torch.int64  # Of actions as a rollout keeps them
+    shape: tuple[int, ...] = ()  # Of one agent's action, and of the numbers from [0, 1) that it is drawn by
 
     def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, and their log-probabilities."""
         found = log_probabilities(outputs, masks)
         actions = sample(found, uniforms)
         return actions, chosen(found, actions)
 
     def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
+        """Return the action that each policy finds best."""
         return allowed(outputs, masks).argmax(-1)
 
     def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the log-probability of each action, and each policy's entropy; masks are applied already."""
         return read(outputs, actions)
 
 
@@ -115,6 +97,8 @@ class Gaussian:
         entropies = (logs + (0.5 + HALF_LOG_TAU)).sum(-1)
         return -(0.5 * normal.square() + logs + HALF_LOG_TAU).sum(-1), entropies
 
+
+Actions = Numbered | Choices | Gaussian  # One way to read a policy
 
 NUMBERED = Numbered()
 

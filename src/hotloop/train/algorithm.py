@@ -48,25 +48,6 @@ class Policy(Protocol):
     draws: bool  # Whether actions are drawn by what the network says; else the highest is taken
 
 
-class Algorithm(Policy, Protocol):
-    """One way to learn on a batch."""
-
-    threads: "Fit"  # How many torch works with, and why
-    learned: int  # How often this process learned: from rollouts with PPO, from minibatches with DQN
-
-    def advance(self, steps: int) -> Update:
-        """Collect one rollout and learn from it; `steps` are the run's env-steps before it."""
-
-    def collect(self, steps: int) -> object:
-        """Collect one rollout that nothing is learned from."""
-
-    def state(self) -> dict[str, Any]:
-        """Return all that it needs to go on as if it had not stopped."""
-
-    def restore(self, content: Mapping[str, Any], *, same_episodes: bool) -> None:
-        """Take a state over; `same_episodes` says whether the envs go on where they were."""
-
-
 class DivergedError(HotloopError):
     """A loss or a gradient that is no number; carries what is needed to look at it."""
 

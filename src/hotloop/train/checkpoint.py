@@ -146,16 +146,6 @@ def check_parts(path: Path, content: Mapping[str, Any]) -> None:
         raise InputError(f"{path} is damaged: {first_line(error)}") from None
 
 
-def check_learned(path: Path, content: Mapping[str, Any], settings: TrainSettings) -> None:
-    """Refuse a checkpoint of another family of algorithms: what it remembers means nothing to this one."""
-    was, now = content["settings"].get("algorithm", "ppo"), settings.algorithm
-    if family(was) != family(now):
-        raise InputError(
-            f"{path} was learned by algorithm={was}, and this run's is {now}: "
-            "give the same algorithm, or begin a new run"
-        )
-
-
 def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
@@ -180,13 +170,23 @@ def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for name, value in now.items():
-        if was.get(name) != value:
+def check_fits(
+    path: Path, content: Mapping[str, Any], identity: Mapping[str, Any], settings: TrainSettings
+) -> None:
+    """Refuse a checkpoint of other envs, or of a family of algorithms that remembers something else."""
+    for name, value in identity.items():
+        was = content["identity"].get(name)
+        if was != value:
             raise InputError(
-                f"{path} was made with {name}={was.get(name)}, and this run has {value}: "
+                f"{path} was made with {name}={was}, and this run has {value}: "
                 f"give the same {name}, or begin a new run"
             )
+    algorithm = content["settings"].get("algorithm", "ppo")
+    if family(algorithm) != family(settings.algorithm):
+        raise InputError(
+            f"{path} was learned by algorithm={algorithm}, and this run's is {settings.algorithm}: "
+            "give the same algorithm, or begin a new run"
+        )
 
 
 def save_envs(batch: Batch) -> dict[str, Tensor]:

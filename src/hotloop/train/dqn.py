@@ -265,7 +265,7 @@ def td_loss(part: Transitions, student: Student, wanted: Tensor) -> tuple[Tensor
 
 
 class DQN:
-    """See `Algorithm`: what was seen is learned from again, whichever policy it was of."""
+    """Learns from what was seen again, whichever policy it was of; see `PPO`."""
 
     draws = False
 

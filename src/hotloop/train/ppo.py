@@ -39,7 +39,7 @@ ADAM_EPSILON = 1e-5
 
 
 class PPO:
-    """See `Algorithm`: learns from every rollout once, while it is of the present policy."""
+    """Learns from every rollout once, while it is of the present policy; `DQN` has the same face."""
 
     draws = True
 
@@ -55,6 +55,7 @@ class PPO:
         self.batch, self.settings, self.device, self.ranks = batch, settings, device, ranks
         self.actor_pool = actor_pool
         self.learned = 0
+        """How often this process learned: from rollouts here, from minibatches with DQN."""
         spec, shape, rows = batch.spec, row_shape(batch), batch.spec.num_envs * batch.spec.agents
         self.by_type = is_by_type(spec, settings)
         network = default_network(spec, shape, settings).to(device)
@@ -204,6 +205,7 @@ class PPO:
         }
 
     def restore(self, content: Mapping[str, Any], *, same_episodes: bool) -> None:
+        """Take a state over; `same_episodes` says whether the envs go on where they were."""
         load_optimiser(self.optimiser, content["optimiser"])
         self.observation_scale.restore(content["observation_scale"])
         self.reward_scale.restore(content["reward_scale"])

@@ -13,7 +13,7 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
-from hotloop.train.algorithm import Algorithm, DivergedError, Update
+from hotloop.train.algorithm import DivergedError, Update
 from hotloop.train.arithmetic import USUAL_THREADS, torch_threads
 from hotloop.train.device.graphs import use_own_stream
 from hotloop.train.dqn import DQN
@@ -69,7 +69,7 @@ class Trainer:
         content = None if resume is None else checkpoint.read(resume)
         fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.algorithm: Algorithm = (
+            self.algorithm: PPO | DQN = (
                 PPO(batch, fitted, self.device, watchers, ranks, crew)
                 if settings.algorithm == "ppo"
                 else DQN(batch, fitted, self.device, watchers)
@@ -174,8 +174,7 @@ class Trainer:
 
     def restore(self, path: Path, content: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        checkpoint.check_fits(path, content["identity"], self.identity())
-        checkpoint.check_learned(path, content, self.settings)
+        checkpoint.check_fits(path, content, self.identity(), self.settings)
         try:
             self.network.load_state_dict(content["network"])
         except RuntimeError as error:

@@ -455,7 +455,11 @@ class Whole:
         arrays["truncations"][...] = np.asarray(cut, bool) | (over & limits)
         self._show("observations", seen)
         for place in np.flatnonzero(over | arrays["truncations"]).tolist():
-            last = last_seen(infos, place)
+            if isinstance(infos, Mapping):
+                lasts = next((infos[name] for name in LAST_SEEN if name in infos), None)
+                last = None if lasts is None else lasts[place]
+            else:
+                last = infos[place].get("terminal_observation")
             row = arrays["final_observations"][place]
             if last is None:  # it says nothing: what was seen before the last action stands for it
                 row[...] = self._seen[place]
@@ -481,11 +485,3 @@ class Whole:
 
     def close(self) -> None:
         close_env(self.env)
-
-
-def last_seen(infos: Any, place: int) -> Any:
-    """What an env showed at the end of its episode; None if the env does not report it."""
-    if not isinstance(infos, Mapping):
-        return infos[place].get("terminal_observation")
-    found = next((infos[name] for name in LAST_SEEN if name in infos), None)
-    return None if found is None else found[place]

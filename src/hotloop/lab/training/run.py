@@ -293,7 +293,7 @@ class Session:
             run.claim(self.asked.told)
         stack.enter_context(run.lock())
         resumed_at, board = self.trainer.steps if resumed else None, self.settings.around.tensorboard
-        self.logs = stack.enter_context(Logs(run.place, resumed_at=resumed_at, tensorboard=board))
+        self.logs = stack.enter_context(closing(Logs(run.place, resumed_at=resumed_at, tensorboard=board)))
         profiler = self.settings.profiler
         self.trace: TorchWindow | None = None
         if profiler.enabled:

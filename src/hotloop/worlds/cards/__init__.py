@@ -12,10 +12,10 @@ from hotloop.core.world import (
     Narrator,
     Outcome,
     Plan,
-    PlayerTwin,
     Twin,
     World,
 )
+from hotloop.worlds import load_member
 
 AGENTS = 1
 # What is counted, in the order of state.Count: the events first.
@@ -121,14 +121,6 @@ def narrator(parameters: Parameters) -> Narrator:
     return CardsNarrator(limits, (made["deck"], made["villain_deck"]))
 
 
-def player(kind: str) -> type[PlayerTwin]:
-    """Return a class of `players`, which is loaded when it is to play."""
-    from hotloop.worlds.cards import players
-
-    found: type[PlayerTwin] = getattr(players, kind)
-    return found
-
-
 world = World(
     name="cards",
     summary="Two players, decks, a stack and combat: whole games a second.",
@@ -160,7 +152,10 @@ world = World(
         both_outside={"villain": "none"},
     ),
     narrator=narrator,
-    players={kind.lower(): partial(player, kind) for kind in ("Simple", "Passive", "First", "Search")},
+    players={
+        kind.lower(): partial(load_member, "cards.players", kind)
+        for kind in ("Simple", "Passive", "First", "Search")
+    },
     looks_ahead=("search",),
     mechanics={
         "mirror": ("lands_played", "spells_cast", "attacks_made", "ended_by_life"),

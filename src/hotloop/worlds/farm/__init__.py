@@ -1,6 +1,7 @@
 """The farm world: an ecology of agents in continuous space, which gather, fight, breed and starve."""
 
 from dataclasses import dataclass
+from functools import partial
 from math import isqrt
 from tempfile import gettempdir
 
@@ -15,11 +16,11 @@ from hotloop.core.world import (
     Outcome,
     Part,
     Plan,
-    PlayerTwin,
     RunLog,
     Twin,
     World,
 )
+from hotloop.worlds import load_member
 from hotloop.worlds.farm import ledger
 
 NUM_ACTIONS = 8
@@ -281,12 +282,6 @@ def twin() -> type[Twin]:
     return Farm
 
 
-def weighted() -> type[PlayerTwin]:
-    from hotloop.worlds.farm.actions import Weighted
-
-    return Weighted
-
-
 def run_log(parameters: Parameters, run: LoggedRun) -> RunLog | None:
     """What writes a run down, where that is asked for."""
     if not parameters.log:
@@ -324,7 +319,7 @@ world = World(
     layout=layout,
     twin=twin,
     counters=COUNTERS,
-    players={"weighted": weighted},
+    players={"weighted": partial(load_member, "farm.actions", "Weighted")},
     episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
     drawer=drawer,
     log=run_log,

@@ -1,11 +1,13 @@
 """The grid world: many agents on one map, token observations, nine timed phases."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, PlayerTwin, Rival, Twin, World
+from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, Rival, Twin, World
+from hotloop.worlds import load_member
 from hotloop.worlds.grid.briefing import brief
 from hotloop.worlds.grid.maps import LEGEND, MapCell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import flatten, read_rules
@@ -157,12 +159,6 @@ def twin() -> type[Twin]:
     return Grid
 
 
-def teacher() -> type[PlayerTwin]:
-    from hotloop.worlds.grid.teacher import Teacher
-
-    return Teacher
-
-
 def drawer(parameters: Parameters) -> Drawer:
     from hotloop.worlds.grid.drawer import GridDrawer
 
@@ -211,7 +207,7 @@ world = World(
     layout=layout,
     twin=twin,
     counters=COUNTERS,
-    players={"teacher": teacher},
+    players={"teacher": partial(load_member, "grid.teacher", "Teacher")},
     episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
     rivals={
         "original": Rival(

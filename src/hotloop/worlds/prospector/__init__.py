@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, Twin, World
+from hotloop.worlds import load_member
 
 AGENTS = 1
 NUM_ACTIONS = 69
@@ -88,14 +89,6 @@ def twin() -> type[Twin]:
     return Prospector
 
 
-def player(kind: str) -> type[PlayerTwin]:
-    """Return a class of `players`, which is loaded when it is to play."""
-    from hotloop.worlds.prospector import players
-
-    found: type[PlayerTwin] = getattr(players, kind)
-    return found
-
-
 def narrator(parameters: Parameters) -> Narrator:
     from hotloop.worlds.prospector.observe import ProspectorNarrator
 
@@ -118,7 +111,10 @@ world = World(
         "profit": Outcome(info="net_profit", help="Credits earned, less what was spent."),
         "survival": Outcome(info="survival", help="1 unless the ship was destroyed or stranded."),
     },
-    players={kind.lower(): partial(player, kind) for kind in ("Greedy", "Cautious", "Timer")},
+    players={
+        kind.lower(): partial(load_member, "prospector.players", kind)
+        for kind in ("Greedy", "Cautious", "Timer")
+    },
     mechanics={
         "default": ("travel", "mine", "fracture", "pirates", "sell"),
         "short": ("travel", "mine", "time_up"),
