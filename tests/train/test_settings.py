@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import apply, describe
-from hotloop.train.settings import TrainSettings, check_sizes, nearest_divisors
+from hotloop.train.settings import TrainSettings, check_sizes
 
 
 def test_every_setting_has_a_help_that_is_a_sentence() -> None:
@@ -33,8 +33,10 @@ def test_with_a_memory_whole_sequences_are_asked_for() -> None:
 
 
 def test_nearest_sizes_are_multiples_of_a_sequence() -> None:
-    assert nearest_divisors(64 * 12, 64 * 5, 64) == [64 * 4, 64 * 6]
-    assert nearest_divisors(12, 5, 1) == [4, 6]
+    with pytest.raises(InputError, match="256 or 384"):
+        check_sizes(TrainSettings(num_steps=64, minibatch_size=64 * 5, lstm=8), 12)
+    with pytest.raises(InputError, match="4 or 6"):
+        check_sizes(TrainSettings(num_steps=1, minibatch_size=5), 12)
 
 
 def test_an_unknown_setting_is_told_the_nearest_known() -> None:

@@ -238,17 +238,6 @@ def split_envs(saved: Mapping[str, Tensor]) -> list[bytes]:
     return [content[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
-def join_ranks(mine: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """Return one checkpoint of all ranks, as one process with all their envs would have written it."""
-    if not ranks.several:
-        return mine
-    every = ranks.gather(rows_of(mine) | {"envs": mine["envs"], "acting": mine["acting"]})
-    if not every:
-        return mine
-    envs = {name: torch.cat([each["envs"][name] for each in every]) for name in ("lengths", "bytes")}
-    return mine | join_rows(every, mine) | {"envs": envs, "acting_of": [each["acting"] for each in every]}
-
-
 def rows_of(mine: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a checkpoint has of every row of the envs."""
     return {

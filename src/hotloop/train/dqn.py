@@ -149,10 +149,6 @@ class ReplayBuffer:
         self.may_draw[entries] = True
         self.drawable += len(entries)
 
-    def forget_pending(self) -> None:
-        """Episodes under way do not go on: what came next will never be known."""
-        self.pending[:] = NONE
-
     def draw(self, count: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Entries that may be drawn, all alike and some perhaps twice; there must be one."""
         chosen = self.numbers(count, generator)
@@ -224,21 +220,18 @@ def choose(q: Tensor, masks: Tensor | None, epsilon: float, uniforms: Tensor) ->
 
     `uniforms` [2, rows] from [0, 1) decide whether it is any, and which.
     """
-    return torch.where(uniforms[0] < epsilon, any_legal(q, masks, uniforms[1]), best(q, masks))
+    if masks is None:
+        drawn = (uniforms[1] * q.shape[-1]).long()
+    else:
+        counted = masks.cumsum(-1)
+        number = (uniforms[1] * counted[:, -1]).long()
+        drawn = (counted > number[:, None]).int().argmax(-1)
+    return torch.where(uniforms[0] < epsilon, drawn, best(q, masks))
 
 
 def best(q: Tensor, masks: Tensor | None) -> Tensor:
     """The action that is worth most, the first of several."""
     return allowed(q, masks).argmax(-1)
-
-
-def any_legal(q: Tensor, masks: Tensor | None, uniforms: Tensor) -> Tensor:
-    """Legal actions, all alike, at numbers from [0, 1)."""
-    if masks is None:
-        return (uniforms * q.shape[-1]).long()
-    counted = masks.cumsum(-1)
-    number = (uniforms * counted[:, -1]).long()
-    return (counted > number[:, None]).int().argmax(-1)
 
 
 @torch.no_grad()
@@ -454,7 +447,7 @@ class DQN:
         self.replay.restore(content["replay"])
         self.learned = int(content["learned"])
         if not same_episodes or not self.batch.can_save:
-            self.replay.forget_pending()
+            self.replay.pending[:] = NONE  # what came next in episodes under way will never be known
 
 
 def check_possible(batch: Batch, settings: TrainSettings) -> None:

@@ -294,21 +294,15 @@ def check_minibatches(settings: TrainSettings, rows: int) -> None:
             f"num_steps={settings.num_steps}"
         )
     if samples % size:
-        near = " or ".join(
-            map(str, nearest_divisors(samples, size, settings.num_steps if settings.lstm else 1))
-        )
+        unit = settings.num_steps if settings.lstm else 1
+        parts = samples // unit
+        fitting = [unit * part for part in range(1, parts + 1) if parts % part == 0]
+        below, above = [fit for fit in fitting if fit < size][-1:], [fit for fit in fitting if fit > size][:1]
+        near = " or ".join(map(str, below + above))
         raise InputError(
             f"minibatch_size={size} does not divide a rollout of {samples} samples "
             f"({rows} rows of {settings.num_steps} steps): use {near}"
         )
-
-
-def nearest_divisors(samples: int, size: int, unit: int) -> list[int]:
-    """The nearest sizes below and above that divide the samples and are multiples of a unit."""
-    fitting = [unit * part for part in range(1, samples // unit + 1) if (samples // unit) % part == 0]
-    below = [fit for fit in fitting if fit < size][-1:]
-    above = [fit for fit in fitting if fit > size][:1]
-    return below + above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,13 +178,6 @@ def cuda_waiter() -> Callable[[], None]:
     return torch.cuda.synchronize
 
 
-def cuda_initialised() -> bool:
-    """Whether torch has begun to use a GPU; asking begins nothing."""
-    import torch
-
-    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call,unused-ignore]
-
-
 def gpu_bytes(device: str) -> int | None:
     """Memory of the GPU that torch holds now; None where the device is none."""
     if not is_cuda(device):

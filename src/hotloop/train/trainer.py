@@ -149,7 +149,16 @@ class Trainer:
     def content(self) -> dict[str, Any]:
         """What a checkpoint has; every rank takes part, and it is rank 0's to write."""
         mine = self.state_without_envs() | {"envs": checkpoint.save_envs(self.batch)}
-        return checkpoint.join_ranks(mine, self.ranks)
+        if not self.ranks.several:
+            return mine
+        own = checkpoint.rows_of(mine) | {"envs": mine["envs"], "acting": mine["acting"]}
+        every = self.ranks.gather(own)
+        if not every:
+            return mine
+        # As one process with all their envs would have written it.
+        envs = {name: torch.cat([each["envs"][name] for each in every]) for name in ("lengths", "bytes")}
+        rows, acting_of = checkpoint.join_rows(every, mine), [each["acting"] for each in every]
+        return mine | rows | {"envs": envs, "acting_of": acting_of}
 
     def state_without_envs(self) -> dict[str, Any]:
         """Return what a checkpoint has, all but the envs."""

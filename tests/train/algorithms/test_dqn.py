@@ -21,7 +21,7 @@ from hotloop.envs.tapes import Episodes
 from hotloop.stats.summary import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import DivergedError
-from hotloop.train.dqn import DQN, Transitions, any_legal, choose, epsilon_at, targets, td_loss
+from hotloop.train.dqn import DQN, Transitions, choose, epsilon_at, targets, td_loss
 from hotloop.train.evaluation import EvalSettings, evaluate, seat
 from hotloop.train.networks import ByType
 from hotloop.train.settings import TrainSettings
@@ -115,8 +115,8 @@ def test_exploration_falls_in_a_line_and_stays() -> None:
 
 def test_any_legal_action_is_drawn_and_no_other() -> None:
     masks = torch.tensor([[True, False, True, True]]).expand(3000, -1)
-    uniforms = torch.rand(3000, generator=torch.Generator().manual_seed(3))
-    counts = torch.bincount(any_legal(torch.zeros(3000, 4), masks, uniforms), minlength=4).tolist()
+    uniforms = torch.rand(2, 3000, generator=torch.Generator().manual_seed(3))
+    counts = torch.bincount(choose(torch.zeros(3000, 4), masks, 1.0, uniforms), minlength=4).tolist()
     assert counts[1] == 0
     assert min(counts[0], counts[2], counts[3]) > 900
 

@@ -129,7 +129,7 @@ def test_a_replay_comes_back_as_it_was_and_no_larger_than_it_is_filled() -> None
 def test_episodes_that_do_not_go_on_are_never_drawn_at_their_last_step() -> None:
     kept = replay()
     kept.add(steps(0))
-    kept.forget_pending()
+    kept.pending[:] = NONE
     kept.add(steps(5))
     kept.add(steps(6))
     assert entries_of(kept) == {50: 60, 51: 61}

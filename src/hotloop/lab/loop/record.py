@@ -416,8 +416,5 @@ def trace_of(timeline: Timeline, record: Record) -> Trace:
 
 def cuda_runs() -> bool:
     """Whether torch works on a GPU in this process; it is never imported to find out."""
-    if "torch" not in sys.modules:
-        return False
-    from hotloop.train.timing import cuda_initialised
-
-    return cuda_initialised()
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())

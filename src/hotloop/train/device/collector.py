@@ -6,7 +6,6 @@ device once a rollout, to learn how many episodes were cut off.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,14 +23,6 @@ from hotloop.train.rollout import LOOK_EVERY, Rollout, TruncatedSteps
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """The recorded parts of one step of a rollout, around the step of the envs."""
-
-    think: Recorded
-    keep: Recorded
 
 
 class DeviceCollector:
@@ -69,8 +60,8 @@ class DeviceCollector:
         """What was seen last in the episodes that a step ended, where it ended one."""
         self.after: Memory | None = None
         """The memory after every step, [steps, rows, width]; None where there is none."""
-        self.parts: dict[bool, list[Step]] = {}
-        """By whether a teacher labels."""
+        self.parts: dict[bool, list[tuple[Recorded, Recorded]]] = {}
+        """What comes before and after each step of the envs, by whether a teacher labels."""
         self.ahead: Recorded | None = None
         self.decide, self.write_down = decide, write_down
         if settings.compile:
@@ -136,13 +127,10 @@ class DeviceCollector:
             self.after = (self.room(torch.float32, width), self.room(torch.float32, width))
         copy_memory(self.memory, kept.memory)
 
-    def parts_for(self, student: Student, *, labelled: bool) -> list[Step]:
+    def parts_for(self, student: Student, *, labelled: bool) -> list[tuple[Recorded, Recorded]]:
         if labelled not in self.parts:
             self.parts[labelled] = [
-                Step(
-                    think=self.recorded(partial(self.think, step, student)),
-                    keep=self.recorded(partial(self.keep, step)),
-                )
+                (self.recorded(partial(self.think, step, student)), self.recorded(partial(self.keep, step)))
                 for step in range(self.steps)
             ]
         return self.parts[labelled]
@@ -150,8 +138,9 @@ class DeviceCollector:
     def recorded(self, work: Any) -> Recorded:
         return Recorded(work, self.device if self.kernels.records else torch.device("cpu"))
 
-    def one_step(self, step: int, part: Step, teacher: Teacher | None) -> None:
-        part.think()
+    def one_step(self, step: int, part: tuple[Recorded, Recorded], teacher: Teacher | None) -> None:
+        think, keep = part
+        think()
         mark("student")
         if teacher and self.rollout.labels is not None:
             with span("teacher"):
@@ -162,7 +151,7 @@ class DeviceCollector:
         acting: Any = self.acting
         self.batch.step(acting)
         mark("environment")
-        part.keep()
+        keep()
         mark("store")
         for watcher in self.watchers:
             watcher.step(self.batch)

@@ -6,7 +6,8 @@ straight from the game, which is quicker than to write an observation and read i
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 from hotloop.core.exact_math import Draws
 from hotloop.core.world import Plan
@@ -242,10 +243,8 @@ def villains_choice(s: GameState, villain: str, limits: RowLimits) -> int:
 class ScriptedPlayer:
     """One player of one env."""
 
-    policy: ClassVar[str]
-
-    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
-        self.seen = seen
+    def __init__(self, plan: Plan, seen: Mapping[str, Any], policy: str = "simple") -> None:
+        self.seen, self.policy = seen, POLICIES[policy]
         self.limits = RowLimits(actions=plan["num_actions"], permanents=plan["max_permanents"])
 
     def restart(self) -> None:
@@ -253,25 +252,13 @@ class ScriptedPlayer:
 
     def choose(self) -> Sequence[int]:
         sight = read_sight(self.seen["observations"][0], self.limits)
-        return [POLICIES[self.policy](sight) if sight.options else 0]
+        return [self.policy(sight) if sight.options else 0]
 
 
-class Simple(ScriptedPlayer):
-    """Plays a land, casts the dearest it can, attacks when it is safe, blocks when it trades well."""
-
-    policy = "simple"
-
-
-class Passive(ScriptedPlayer):
-    """Never does anything."""
-
-    policy = "passive"
-
-
-class First(ScriptedPlayer):
-    """Takes the first option."""
-
-    policy = "first"
+# Plays a land, casts the dearest it can, attacks when it is safe, blocks when it trades well.
+Simple = partial(ScriptedPlayer, policy="simple")
+Passive = partial(ScriptedPlayer, policy="passive")  # Never does anything
+First = partial(ScriptedPlayer, policy="first")  # Takes the first option
 
 
 # The first of an episode's random numbers that searches use, and as many for each decision.

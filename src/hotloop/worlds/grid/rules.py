@@ -320,6 +320,7 @@ NONE = -1
 
 def flatten(rules: Rules) -> dict[str, object]:
     """Every table of the rules, row after row, each row of a fixed width."""
+    sources = (*rules.resources, *STATS)  # What a reward looks at
     return {
         "resources": len(rules.resources),
         "vibes": rules.vibes,
@@ -350,7 +351,7 @@ def flatten(rules: Rules) -> dict[str, object]:
             )
         ],
         "events": [x for event in rules.events for x in event_row(rules, event)],
-        "rewards": [x for reward in rules.rewards for x in reward_row(rules, reward)],
+        "rewards": [x for reward in rules.rewards for x in (sources.index(reward.of), reward.cap)],
         "weights": [float(reward.weight) for reward in rules.rewards],
         "spare_stations": sum(event.amount for event in rules.events if event.effect == "spawn"),
     }
@@ -377,10 +378,3 @@ def event_row(rules: Rules, event: Event) -> list[int]:
     resource = index_of(rules, event.resource)
     effect = EFFECTS.index(event.effect)
     return [effect, kind, event.at, event.every, event.count, event.amount, resource, then]
-
-
-def reward_row(rules: Rules, reward: Reward) -> list[int]:
-    """A resource's number, or the resources' count plus a stat's."""
-    of = reward.of
-    source = index_of(rules, of) if of in rules.resources else len(rules.resources) + STATS.index(of)
-    return [source, reward.cap]

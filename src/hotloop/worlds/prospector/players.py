@@ -6,7 +6,8 @@ home to sell, and cash out when nothing is left there.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 from hotloop.core.world import Plan
 from hotloop.worlds.prospector.numbers import (
@@ -70,10 +71,8 @@ class PlayerMemory:
 class ScriptedProspector:
     """One player of one env."""
 
-    habits: ClassVar[PlayerHabits]
-
-    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
-        self.seen = seen
+    def __init__(self, plan: Plan, seen: Mapping[str, Any], habits: PlayerHabits) -> None:
+        self.seen, self.habits = seen, habits
         self.row: list[float] = []
         self.memory = PlayerMemory()
 
@@ -228,18 +227,18 @@ class ScriptedProspector:
         return MINE
 
 
-class Greedy(ScriptedProspector):
-    """Mines hard and comes home late."""
-
-    habits = PlayerHabits(
+# Mines hard and comes home late.
+Greedy = partial(
+    ScriptedProspector,
+    habits=PlayerHabits(
         cargo=F(0.85), heat=F(0.8), hull=F(0.4), fuel=F(0), refuel=F(0.4), overhaul=F(0.15), alert=F(0.5)
-    )
+    ),
+)
 
-
-class Cautious(ScriptedProspector):
-    """Looks first, mines gently, comes home early and gives up while it still can."""
-
-    habits = PlayerHabits(
+# Looks first, mines gently, comes home early and gives up while it still can.
+Cautious = partial(
+    ScriptedProspector,
+    habits=PlayerHabits(
         cargo=F(0.70),
         heat=F(0.75),
         hull=F(0.55),
@@ -248,13 +247,13 @@ class Cautious(ScriptedProspector):
         overhaul=F(0.8),
         alert=F(0.25),
         scans=True,
-    )
+    ),
+)
 
-
-class Timer(ScriptedProspector):
-    """Sells a little while a price rises, and waits while it falls."""
-
-    habits = PlayerHabits(
+# Sells a little while a price rises, and waits while it falls.
+Timer = partial(
+    ScriptedProspector,
+    habits=PlayerHabits(
         cargo=F(0.80),
         heat=F(0.8),
         hull=F(0.45),
@@ -263,4 +262,5 @@ class Timer(ScriptedProspector):
         overhaul=F(0.5),
         alert=F(0.4),
         patient=True,
-    )
+    ),
+)
