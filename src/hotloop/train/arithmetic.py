@@ -304,7 +304,10 @@ class NativeKernels(Kernels):
             backward = partial(passes.add_gradients, samples.observations, indices, by)
             return Objective(terms=terms, backward=backward)
         logits, values, _ = student(*samples.inputs(indices))
-        numbers = samples.flat_indices(indices)
+        numbers = indices
+        if samples.memory is not None:  # the samples of a row are a row's length apart
+            steps, count = samples.log_probs.shape
+            numbers = (torch.arange(0, steps * count, count)[:, None] + indices).flatten()
         rows = (logits.detach().reshape(-1, logits.shape[-1]), values.detach().reshape(-1), numbers)
         living = None
         if samples.memory is not None and samples.alive is not None:

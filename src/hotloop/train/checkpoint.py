@@ -110,7 +110,11 @@ def read(path: Path) -> dict[str, Any]:
         written = whole_bytes(path)
         check_room(written)
         file = io.BytesIO(written)
-        check_bytes(file)
+        with zipfile.ZipFile(file) as parts:  # which checks what torch writes and does not read
+            damaged = parts.testzip()
+        if damaged is not None:
+            raise ValueError(f"{damaged} is not as it was written")
+        file.seek(0)
         content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: give a checkpoint, or a folder that has one") from None
@@ -120,15 +124,6 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no checkpoint of this version of Hotloop")
     check_parts(path, content)
     return content
-
-
-def check_bytes(file: io.BytesIO) -> None:
-    """Hold every part of the file against its checksum, which torch writes and does not read."""
-    with zipfile.ZipFile(file) as parts:
-        damaged = parts.testzip()
-    if damaged is not None:
-        raise ValueError(f"{damaged} is not as it was written")
-    file.seek(0)
 
 
 def check_parts(path: Path, content: Mapping[str, Any]) -> None:

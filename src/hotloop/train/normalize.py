@@ -121,19 +121,16 @@ class RewardScale:
         if not self.active:
             return rewards
         returns = self.returns(rewards, dones)
-        self.count(returns.flatten() if alive is None else returns[alive])
+        counted = returns.flatten() if alive is None else returns[alive]
+        if self.ranks.several:
+            own = Moments((), self.moments.mean.device)
+            own.add(counted)
+            self.ranks.merge(own, self.moments)
+        else:
+            self.moments.add(counted)
         self.running.copy_(returns[-1] * (1 - dones[-1]))
         deviation = torch.sqrt(self.moments.variance + EPSILON).float()
         return (rewards / deviation).clamp(-CLIP, CLIP)
-
-    def count(self, returns: Tensor) -> None:
-        """Count discounted returns, and those of other ranks."""
-        if not self.ranks.several:
-            self.moments.add(returns)
-            return
-        own = Moments((), self.moments.mean.device)
-        own.add(returns)
-        self.ranks.merge(own, self.moments)
 
     def returns(self, rewards: Tensor, dones: Tensor) -> Tensor:
         """Return discounted returns up to each step: the recurrence of advantages, forwards in time."""

@@ -289,13 +289,6 @@ class Samples(Experience):
         hidden, cell = (part.index_select(0, indices) for part in self.memory)
         return self.observations.index_select(1, indices), (hidden, cell), begins
 
-    def flat_indices(self, indices: Tensor) -> Tensor:
-        """Return the places of some samples among all: those of a row are a row's length apart."""
-        if self.memory is None:
-            return indices
-        steps, rows = self.log_probs.shape
-        return (torch.arange(0, steps * rows, rows)[:, None] + indices).flatten()
-
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Yield every array there is by name, but for the memory."""
         for each in fields(self):

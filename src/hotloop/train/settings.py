@@ -259,10 +259,26 @@ def usual_for(given: Mapping[str, object]) -> dict[str, object]:
 
 def check_sizes(settings: TrainSettings, rows: int) -> None:
     """Refuse minibatches that do not divide a rollout, and a replay that one does not fit into."""
-    if family(settings.algorithm) == "ppo":
-        check_minibatches(settings, rows)
-    elif fault := replay_fault(settings, rows):
-        raise InputError(fault)
+    if family(settings.algorithm) != "ppo":
+        if fault := replay_fault(settings, rows):
+            raise InputError(fault)
+        return
+    samples, size = rows * settings.num_steps, settings.minibatch_size
+    if settings.lstm and size % settings.num_steps:
+        raise InputError(
+            f"minibatch_size={size} cuts through sequences: with lstm it must be a multiple of "
+            f"num_steps={settings.num_steps}"
+        )
+    if samples % size:
+        unit = settings.num_steps if settings.lstm else 1
+        parts = samples // unit
+        fitting = [unit * part for part in range(1, parts + 1) if parts % part == 0]
+        below, above = [fit for fit in fitting if fit < size][-1:], [fit for fit in fitting if fit > size][:1]
+        near = " or ".join(map(str, below + above))
+        raise InputError(
+            f"minibatch_size={size} does not divide a rollout of {samples} samples "
+            f"({rows} rows of {settings.num_steps} steps): use {near}"
+        )
 
 
 def replay_fault(settings: TrainSettings, rows: int) -> str | None:
@@ -283,26 +299,6 @@ def replay_fault(settings: TrainSettings, rows: int) -> str | None:
             "or a larger buffer_size"
         )
     return None
-
-
-def check_minibatches(settings: TrainSettings, rows: int) -> None:
-    """Refuse minibatches that do not divide a rollout, and name the nearest sizes that do."""
-    samples, size = rows * settings.num_steps, settings.minibatch_size
-    if settings.lstm and size % settings.num_steps:
-        raise InputError(
-            f"minibatch_size={size} cuts through sequences: with lstm it must be a multiple of "
-            f"num_steps={settings.num_steps}"
-        )
-    if samples % size:
-        unit = settings.num_steps if settings.lstm else 1
-        parts = samples // unit
-        fitting = [unit * part for part in range(1, parts + 1) if parts % part == 0]
-        below, above = [fit for fit in fitting if fit < size][-1:], [fit for fit in fitting if fit > size][:1]
-        near = " or ".join(map(str, below + above))
-        raise InputError(
-            f"minibatch_size={size} does not divide a rollout of {samples} samples "
-            f"({rows} rows of {settings.num_steps} steps): use {near}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

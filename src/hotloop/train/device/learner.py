@@ -128,7 +128,7 @@ class Passes:
         self.total = self.terms = torch.zeros(())
         self.limit = learner.settings.max_grad_norm or float("inf")
         self.forward = Recorded(self.go_forward, learner.device)
-        self.backward = Recorded(self.go_backward, learner.device)
+        self.backward = Recorded(lambda: torch.autograd.backward((self.total,)), learner.device)
         self.move = Recorded(self.go_on, learner.device)
         self.optimiser: Any = learner.optimiser
 
@@ -141,9 +141,6 @@ class Passes:
         self.terms = torch.stack([term.detach() for term in terms.values()])
         if not len(self.sums):
             self.sums = torch.zeros(len(terms) + 1, device=learner.device)
-
-    def go_backward(self) -> None:
-        self.total.backward()  # type: ignore[no-untyped-call]
 
     def go_on(self) -> None:
         """Move, where loss and gradients are numbers; the optimiser divides by `grad_scale` on its way."""

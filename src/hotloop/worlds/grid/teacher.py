@@ -58,7 +58,12 @@ def look(tokens: NDArray[np.uint8], radius: int) -> Sight:
         if where != GLOBAL:
             see(sight, (south + where // 16 - radius, east + where % 16 - radius), feature, value)
     sight.agents.discard(sight.here)
-    span, clear = range(-radius, radius + 1), clear_distance(used, len(tokens), radius)
+    # Up to which Manhattan distance nothing can be missing: a full observation may have dropped some.
+    clear = 2 * radius
+    if len(used) == len(tokens):
+        last = used[-1][0]
+        clear = -1 if last == GLOBAL else abs(last // 16 - radius) + abs(last % 16 - radius) - 1
+    span = range(-radius, radius + 1)
     sight.cells = [(south + row, east + col) for row in span for col in span if abs(row) + abs(col) <= clear]
     return sight
 
@@ -89,14 +94,6 @@ def see_self(sight: Sight, feature: int, value: int) -> None:
     elif feature >= Feature.INVENTORY:
         resource, page = divmod(feature - Feature.INVENTORY, 2)
         sight.inventory[resource] = sight.inventory.get(resource, 0) + (value << 8 * page)
-
-
-def clear_distance(used: list[tuple[int, int, int]], limit: int, radius: int) -> int:
-    """The Manhattan distance up to which nothing can be missing: a full observation may have dropped some."""
-    if len(used) < limit:
-        return 2 * radius
-    where = used[-1][0]
-    return -1 if where == GLOBAL else abs(where // 16 - radius) + abs(where % 16 - radius) - 1
 
 
 FRAME = 64  # Side of the square that is remembered; native code keeps a row in a word

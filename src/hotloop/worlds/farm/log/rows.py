@@ -276,7 +276,9 @@ class Tabulator:
         yield BIRTHS, births(steps, acted)
         yield from self.grown(steps)
         yield STATES, states(steps)
-        yield STEPS, census(steps)
+        counts = steps.counts.reshape(-1, steps.counts.shape[-1])
+        reward = steps.rewards.sum(axis=2, dtype=np.float64).ravel()
+        yield STEPS, (steps.simulation.ravel(), steps.step.ravel(), *counts.T, steps.stock.ravel(), reward)
 
     def settlers(self, steps: Stacked) -> Columns:
         """Who was there when an episode began, as its first step finds them."""
@@ -364,12 +366,6 @@ def states(steps: Stacked) -> Columns:
         *(found.real(column) for column in places),
         *(found.number(column) for column in (Number.NOW_AGE, Number.NOW_DEFENDING, Number.NOW_HUNGER)),
     )
-
-
-def census(steps: Stacked) -> Columns:
-    counts = steps.counts.reshape(-1, steps.counts.shape[-1])
-    reward = steps.rewards.sum(axis=2, dtype=np.float64)
-    return (steps.simulation.ravel(), steps.step.ravel(), *counts.T, steps.stock.ravel(), reward.ravel())
 
 
 def deaths(steps: Stacked) -> list[tuple[int, str, int, int]]:
