@@ -121,11 +121,13 @@ def test_since_itself_is_refused(hotloop: Command, at_hand: Any) -> None:
     assert "measure again after the change" in hotloop("diagnose", "--since", str(path)).err
 
 
-def test_the_other_ways_are_those_of_the_world_that_did_not_run() -> None:
+def test_the_other_ways_are_those_of_the_world_that_did_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     target = replace(ORIGINAL, target=replace(ORIGINAL.target, keys={"encoder": "original"}))
-    (rival,) = alternatives.rivals(target)
-    assert alternatives.target_of(target, rival).words == "grid/toy num_envs=5"
-    assert not [*alternatives.rivals(loop(SLOW))]
+    monkeypatch.setattr(alternatives, "measure_rival", lambda _, rival, __: rival)
+    (rival,) = alternatives.alternatives(target)
+    assert (rival.parameter, rival.reference) == ("encoder", "original")
+    assert alternatives.target_again(target).words == "grid/toy encoder=original num_envs=5"
+    assert not alternatives.alternatives(loop(SLOW))
 
 
 def test_what_cannot_be_delayed_says_what_can(hotloop: Command, at_hand: Any) -> None:
