@@ -97,7 +97,12 @@ class ReplayBuffer:
     def __init__(
         self, size: int, rows: int, shape: tuple[int, ...], dtype: Any, *, num_actions: int, masked: bool
     ) -> None:
-        check_bytes(size, shape, dtype, num_actions if masked else 0)
+        row = int(np.prod(shape)) * np.dtype(dtype).itemsize + (num_actions if masked else 0) + 25
+        if size * row > MOST_BYTES:
+            raise InputError(
+                f"buffer_size={size}: the replay would have {size * row / 2**30:.1f} GiB, as every "
+                f"checkpoint: use at most {MOST_BYTES // row}"
+            )
         self.size = size
         self.observations = np.zeros((size, *shape), dtype)
         self.masks = np.zeros((size, num_actions), np.bool_) if masked else None
@@ -196,16 +201,6 @@ class ReplayBuffer:
     def arrays(self) -> dict[str, NDArray[Any]]:
         named = {name: getattr(self, name) for name in ARRAYS}
         return {name: array for name, array in named.items() if array is not None}
-
-
-def check_bytes(size: int, shape: tuple[int, ...], dtype: Any, masks: int) -> None:
-    """Refuse a replay that no checkpoint should have to hold, and name the largest that is taken."""
-    row = int(np.prod(shape)) * np.dtype(dtype).itemsize + masks + 25
-    if size * row > MOST_BYTES:
-        raise InputError(
-            f"buffer_size={size}: the replay would have {size * row / 2**30:.1f} GiB, as every checkpoint: "
-            f"use at most {MOST_BYTES // row}"
-        )
 
 
 def epsilon_at(steps: int, settings: TrainSettings) -> float:

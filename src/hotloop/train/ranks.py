@@ -299,15 +299,9 @@ def join(rank: int, size: int, store: Any) -> None:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     meeting: dict[str, Any] = {"init_method": "env://"} if store is None else {"store": store}
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE, **meeting)
-    let_senders_finish()
-
-
-def let_senders_finish() -> None:
-    """Keep the thread that gloo reads with from taking a core from the one that it sends with.
-
-    That one holds the lock of their line. The reader does not wait for it but looks again at once, for as
-    long as it has the core: without this it burns more of it than there is to send. It is a wish, no more.
-    """
+    # Keep the thread that gloo reads with from taking a core from the one that it sends with, which holds the
+    # lock of their line. The reader looks again at once for as long as it has the core: without this it burns
+    # more of it than there is to send. It is a wish, no more.
     tasks = Path("/proc/self/task")
     for task in tasks.iterdir() if tasks.is_dir() else ():
         with suppress(OSError):

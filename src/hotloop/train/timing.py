@@ -66,25 +66,23 @@ class Clock:
         self.stop()
         tree = TimeTree(total_ns=wall_ns, children=read, how=self.how)
         calls = next((row.calls for row in tree.walk() if row.path == ENVIRONMENT), 0)
-        return tree.with_parts(ENVIRONMENT, self._phase_rows(calls)) if calls else tree
+        if not calls:
+            return tree
+        phases = tuple(
+            TimeTree(
+                path=f"{ENVIRONMENT}/{name}",
+                calls=calls,
+                total_ns=(total - self._phases.get(name, 0)) // self._batch.spec.threads,  # which share it
+            )
+            for name, total in self._batch.phase_totals().items()
+            if name != STEP
+        )
+        return tree.with_parts(ENVIRONMENT, phases)
 
     def stop(self) -> None:
         """Stop looking; a window that has begun is lost."""
         spans.disable()
         watch(None)
-
-    def _phase_rows(self, calls: int) -> tuple[TimeTree, ...]:
-        """The world's phases, whose times threads share."""
-        threads = self._batch.spec.threads
-        return tuple(
-            TimeTree(
-                path=f"{ENVIRONMENT}/{name}",
-                calls=calls,
-                total_ns=(total - self._phases.get(name, 0)) // threads,
-            )
-            for name, total in self._batch.phase_totals().items()
-            if name != STEP
-        )
 
 
 def choose_how(asked: str, device: str) -> How:

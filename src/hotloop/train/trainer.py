@@ -192,17 +192,14 @@ class Trainer:
                 "give the same hidden, embedding, lstm and networks"
             ) from None
         try:
-            self.take(checkpoint.share_of(content, self.ranks))
+            mine = checkpoint.share_of(content, self.ranks)
+            same_episodes = checkpoint.load_envs(self.batch, mine["envs"])
+            self.began_anew = not same_episodes
+            self.algorithm.restore(mine, same_episodes=same_episodes)
+            self.steps, self.updates = mine["steps"], mine["updates"]
+            self.agent_steps = mine.get("agent_steps", self.steps * self.batch.spec.agents)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
             raise InputError(f"{path} is damaged: {checkpoint.first_line(error)}") from None
-
-    def take(self, content: Mapping[str, Any]) -> None:
-        """Put everything but the network into the state of a checkpoint."""
-        same_episodes = checkpoint.load_envs(self.batch, content["envs"])
-        self.began_anew = not same_episodes
-        self.algorithm.restore(content, same_episodes=same_episodes)
-        self.steps, self.updates = content["steps"], content["updates"]
-        self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 
 
 def threads_of(content: Mapping[str, Any] | None) -> int:

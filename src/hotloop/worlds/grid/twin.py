@@ -76,7 +76,12 @@ class Grid:
 
     def actions(self) -> None:
         """Let the agents act in an order shuffled anew: first who changes its vibe, then all others."""
-        order = self.shuffled()
+        draws = Draws(self.episode_seed, self.tick)
+        order: list[int] = []
+        for i in range(len(self.agents)):  # at a random place, whose holder moves to the end
+            j = draws.below(i, i + 1)
+            order.append(i)
+            order[i], order[j] = order[j], i
         first_vibe = 1 + self.plan["directions"]
         for vibes in (True, False):
             for index in order:
@@ -85,16 +90,6 @@ class Grid:
                     done = self.perform(index, action)
                     self.out["success"][index] = done
                     self.agents[index].last_action = action if done else 0
-
-    def shuffled(self) -> list[int]:
-        """Insert each agent at a random place among those before it, whose holder moves to the end."""
-        draws = Draws(self.episode_seed, self.tick)
-        order: list[int] = []
-        for i in range(len(self.agents)):
-            j = draws.below(i, i + 1)
-            order.append(i)
-            order[i], order[j] = order[j], i
-        return order
 
     def perform(self, index: int, action: int) -> bool:
         """Do one agent's action, and say whether it succeeded."""
