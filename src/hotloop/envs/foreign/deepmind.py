@@ -66,17 +66,14 @@ def space_of(spec: Any) -> spaces.Space[Any]:
         return spaces.Tuple([space_of(each) for each in spec])
     if hasattr(spec, "num_values"):
         return spaces.Discrete(int(spec.num_values))
-    bounded = hasattr(spec, "minimum")
-    ends = (spec.minimum, spec.maximum) if bounded else ends_of(np.dtype(spec.dtype))
+    dtype = np.dtype(spec.dtype)
+    ends: tuple[Any, Any] = (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
+    if hasattr(spec, "minimum"):
+        ends = spec.minimum, spec.maximum
+    elif dtype.kind in "iu":
+        ends = np.iinfo(dtype).min, np.iinfo(dtype).max
     low, high = (np.broadcast_to(each, spec.shape).astype(spec.dtype) for each in ends)
     return spaces.Box(low, high, spec.shape, spec.dtype)
-
-
-def ends_of(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """What an array of such numbers can hold."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min, np.iinfo(dtype).max
-    return (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
 
 
 class SpielEnv(gymnasium.Env[Any, Any]):

@@ -302,16 +302,13 @@ def words(s: GameState) -> list[int]:
         for zone in (side.library, side.hand, side.battlefield):
             words += (len(zone), *zone)
         words.append(len(side.graveyard))
-    words += [card_word(s.cards[number]) for number in sorted(s.cards)]
+    for _, card in sorted(s.cards.items()):
+        flags = card.tapped | card.sick << 1 | card.doomed << 2 | card.attacking << 3 | card.blocked << 4
+        where = card.kind | card.zone << 8 | flags << 16 | (card.blocking & 0xFF) << 24
+        words.append(where | card.damage << 32 | card.boost << 40 | card.moves << 48)
     for entry in s.stack:
         what = entry.item | entry.card << 8 | entry.seat << 16 | (entry.target & 0xFF) << 24
         words.append(what | entry.target_moves << 32)
     words += (len(s.stack), *s.pending, len(s.pending), *s.attackers, len(s.attackers), len(s.options))
     words += [o.kind << 32 | (o.subject & 0xFFFF) << 16 | o.object & 0xFFFF for o in s.options]
     return words
-
-
-def card_word(copy: Copy) -> int:
-    flags = copy.tapped | copy.sick << 1 | copy.doomed << 2 | copy.attacking << 3 | copy.blocked << 4
-    where = copy.kind | copy.zone << 8 | flags << 16 | (copy.blocking & 0xFF) << 24
-    return where | copy.damage << 32 | copy.boost << 40 | copy.moves << 48
