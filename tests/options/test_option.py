@@ -13,13 +13,15 @@ import pytest
 from hotloop.cli.app import make_command
 from hotloop.core.errors import InputError
 from hotloop.lab import api
-from hotloop.options.bench import BenchOptions, CompareOptions, CompareProgramOptions
+from hotloop.options.bench import BenchOptions
+from hotloop.options.compare import CompareOptions, CompareProgramOptions
+from hotloop.options.gate import GateOptions
 from hotloop.options.misc import ReportOptions
 from hotloop.options.option import HOMES, PROGRAMS, Options, ProcessOptions, describe, options_of, spell
 from hotloop.options.profile import ProfileOptions
 from hotloop.options.sim import SimOptions
 from hotloop.options.sweeps import SoakOptions, TuneOptions, TuneProgramOptions
-from hotloop.options.validate import GateOptions, ValidateOptions
+from hotloop.options.validate import ValidateOptions
 
 KINDS = [*map(options_of, HOMES), *(options_of(name, program=True) for name in PROGRAMS)]
 

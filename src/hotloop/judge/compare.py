@@ -15,7 +15,7 @@ from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Outco
 from hotloop.core.record.metadata import Described, own_commit
 from hotloop.judge.course import busy_load
 from hotloop.judge.judge import STEAL_SHARE, headline, judge
-from hotloop.options.bench import BAND as BAND_PERCENT
+from hotloop.options.compare import BAND as BAND_PERCENT
 from hotloop.stats.summary import (
     FEWEST_APART,
     confirms,

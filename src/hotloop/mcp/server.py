@@ -32,7 +32,8 @@ from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers, guide
 from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys
-from hotloop.options.bench import BenchOptions, CompareOptions
+from hotloop.options.bench import BenchOptions
+from hotloop.options.compare import CompareOptions
 from hotloop.options.option import Options, spell, tool_help
 from hotloop.options.profile import DiagnoseOptions, ProfileOptions
 from hotloop.options.validate import ValidateOptions

@@ -366,10 +366,10 @@ class ProcessOptions(Options):
 # Command to the module that has its options, and to that of the same name in cli/commands, which runs it.
 HOMES = {
     "bench": "bench",
-    "compare": "bench",
+    "compare": "compare",
     "diagnose": "profile",
     "doctor": "misc",
-    "gate": "validate",
+    "gate": "gate",
     "guide": "misc",
     "mcp": "misc",
     "new": "misc",

@@ -18,7 +18,7 @@ from hotloop.lab.gate import measure
 from hotloop.lab.gate.gate import BudgetRow, run
 from hotloop.lab.gate.measure import Checkouts, CodePlace, GateContext, inside, printed
 from hotloop.lab.programs.launch import Program
-from hotloop.options.validate import GateOptions
+from hotloop.options.gate import GateOptions
 from hotloop.stats.summary import with_metrics
 
 SIDE = ComparedSide(

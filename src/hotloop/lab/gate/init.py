@@ -21,7 +21,7 @@ from hotloop.judge.checks import estimate, rounded
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.gate import run
 from hotloop.lab.gate.measure import COUNTED, SPEEDS, Checkouts, GateContext, RemoteMeasurer, branch_of
-from hotloop.options.validate import GateOptions
+from hotloop.options.gate import GateOptions
 
 GITHUB = Path(".github/workflows/hotloop-gate.yml")
 GITLAB = Path(".gitlab/hotloop-gate.yml")

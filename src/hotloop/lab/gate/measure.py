@@ -55,7 +55,7 @@ from hotloop.lab.measure.sides import Garbage
 from hotloop.lab.programs import measure as programs
 from hotloop.lab.programs.launch import Metric, Program
 from hotloop.options.bench import BenchProgramOptions
-from hotloop.options.validate import GateOptions
+from hotloop.options.gate import GateOptions
 from hotloop.stats.summary import FEWEST, outcome, with_metrics
 
 KIND = "gate"

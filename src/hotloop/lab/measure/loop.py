@@ -25,7 +25,8 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.policy import Play
 from hotloop.lab.measure.sides import Side, calls_for
-from hotloop.options.bench import BUDGET_S, USUAL, BenchOptions
+from hotloop.options.bench import USUAL, BenchOptions
+from hotloop.options.compare import BUDGET_S
 from hotloop.stats.summary import FEWEST, FIRST
 
 # Mean length of a turn over the sides, unless one call is longer.

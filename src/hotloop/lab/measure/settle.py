@@ -17,7 +17,7 @@ from hotloop.core.turn_clock import WORK_NS, Turn
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
 from hotloop.lab.measure.sides import Side
-from hotloop.options.bench import THOROUGH_BUDGET_S
+from hotloop.options.compare import THOROUGH_BUDGET_S
 from hotloop.stats.summary import (
     EARLY_MISS_IN,
     FEWEST,
