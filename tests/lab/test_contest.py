@@ -13,7 +13,7 @@ from hotloop.core.record import Record
 from hotloop.core.settings import Target
 from hotloop.lab.measure.policy import AheadPlay, play_of
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
-from hotloop.report.kinds.train import about_games, share_line, split_line
+from hotloop.report.kinds.sim import about_games, share_line, split_line
 from hotloop.report.section import text_of
 from hotloop.stats.summary import wilson_interval
 

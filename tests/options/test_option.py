@@ -16,9 +16,9 @@ from hotloop.lab import api
 from hotloop.options.bench import BenchOptions
 from hotloop.options.compare import CompareOptions, CompareProgramOptions
 from hotloop.options.gate import GateOptions
-from hotloop.options.misc import ReportOptions
 from hotloop.options.option import HOMES, PROGRAMS, Options, ProcessOptions, describe, options_of, spell
 from hotloop.options.profile import ProfileOptions
+from hotloop.options.report import ReportOptions
 from hotloop.options.sim import SimOptions
 from hotloop.options.sweeps import SoakOptions, TuneOptions, TuneProgramOptions
 from hotloop.options.validate import ValidateOptions

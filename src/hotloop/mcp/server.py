@@ -34,8 +34,9 @@ from hotloop.mcp import answers, guide
 from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys
 from hotloop.options.bench import BenchOptions
 from hotloop.options.compare import CompareOptions
+from hotloop.options.diagnose import DiagnoseOptions
 from hotloop.options.option import Options, spell, tool_help
-from hotloop.options.profile import DiagnoseOptions, ProfileOptions
+from hotloop.options.profile import ProfileOptions
 from hotloop.options.validate import ValidateOptions
 from hotloop.report.files import Entry, Shelf, read_shelf
 from hotloop.stats.summary import with_metrics

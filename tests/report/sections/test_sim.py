@@ -4,7 +4,7 @@ from support.drawn import lines
 from support.records import PROFILE
 
 from hotloop.core.record import OUTCOME, RETURN_OF, Record
-from hotloop.report.kinds.train import sim
+from hotloop.report.kinds.sim import sim
 from hotloop.report.section import Facts, Span
 
 

@@ -80,7 +80,7 @@ def sim(options: SimOptions) -> int:
 
 def report(played: "Record", options: SimOptions, *beside: tuple[str, bytes]) -> int:
     """Keep and show what was played; return its exit code."""
-    from hotloop.report.kinds.train import sim as sections
+    from hotloop.report.kinds.sim import sim as sections
 
     record = save_record(options.output, played, *beside)
     return print_records([record], sections(record), as_json=options.json)

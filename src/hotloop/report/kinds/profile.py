@@ -7,7 +7,7 @@ from hotloop.core.record import Metric, Record
 from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Slow, SlowStep, Spread, read_times
 from hotloop.core.record.profile import Table as Found
 from hotloop.judge.case import timed_functions
-from hotloop.report.kinds import train
+from hotloop.report.kinds import sim
 from hotloop.report.kinds.bench import ratio_words, with_unlike
 from hotloop.report.kinds.times import (
     Cell,
@@ -102,11 +102,11 @@ def glance(record: Record) -> Sections:
         ratio = "" if each.ratio is None else f"{ratio_words(each.ratio)} times as fast: "
         about.append(("previous", (ratio, with_unlike(each), f", {each.why} ({each.a.run_id})")))
     games: Sections = ()
-    if train.has_games(record):  # who won, and how fast they were
+    if sim.has_games(record):  # who won, and how fast they were
         used = resources(record.resources, record) if record.resources else ()
         peak = ((name.lower(), text) for name, text in used if name == "Peak memory")
         speeds = ("games", metric_line(record, "games_per_s", "games/s"))
-        games = (facts(speeds, *train.wins(record), *peak),)
+        games = (facts(speeds, *sim.wins(record), *peak),)
     # Throughput and the instrument's cost are both from the pairs of passes.
     metric, words = record.metrics.get("agent_steps_per_s"), tuple[str | Span, ...]()
     if metric:
@@ -144,7 +144,7 @@ def page(record: Record, pictures: Pictures | None = None, most: int | None = No
 
     Tables of probes have at most `most` rows, unless they are lines of code.
     """
-    is_program, has_games = bool(record.work.runs), train.has_games(record)
+    is_program, has_games = bool(record.work.runs), sim.has_games(record)
     about = program_facts(record) if is_program else configuration(record)
     told = [Chapter(title="Configuration", sections=(facts(*about),), summary=True)]
     if is_program:
@@ -152,7 +152,7 @@ def page(record: Record, pictures: Pictures | None = None, most: int | None = No
         if record.phases:
             told.append(Chapter(title="Time Breakdown", sections=(spans(record),)))
     elif record.method.rounds:
-        parts = (train.time_parts(record),) if has_games else ()
+        parts = (sim.times(record),) if has_games else ()
         told.append(Chapter(title="Results", sections=(facts(*results(record)),), summary=True))
         told.append(Chapter(title="Time Breakdown", sections=(*parts, breakdown(record, is_page=True))))
     if not is_program:
@@ -182,7 +182,7 @@ def previous(record: Record) -> Rows:
 
 def configuration(record: Record) -> Rows:
     target, method = record.target, record.method
-    if train.has_games(record):
+    if sim.has_games(record):
         hero, _, villain = method.policy.partition(" against ")
         yield "Hero", hero
         yield "Villain", villain
@@ -210,8 +210,8 @@ def results(record: Record) -> Rows:
     else:  # with two decimals, as owners' scripts read them
         around = "[{:.2f}, {:.2f}]".format(*metric.ci95) if metric.ci95 else "no interval"
         yield "Throughput", f"{metric.median:.2f} games/sec {around}, {spread_words(metric)}"
-    if train.has_games(record):
-        yield from train.wins(record)
+    if sim.has_games(record):
+        yield from sim.wins(record)
         lengths = record.values["episode_length"]
         yield "Avg steps/game", plain(sum(lengths) / len(lengths)) if lengths else "no game ended"
     else:
@@ -244,7 +244,7 @@ def notes(record: Record) -> Iterator[str]:
     if record.method.rounds:
         yield "Avg Time is the mean of one env-step in the instrumented passes; the total is their wall time."
         yield "Throughput is that of clean passes, in turns with the instrumented ones over the same actions."
-    if train.has_games(record):
+    if sim.has_games(record):
         yield "In the first table encoding has a row of its own; in the tree below it is within env.step."
         yield (
             "Games/s is all env-steps of the clean passes per second over the steps of a game: games that "

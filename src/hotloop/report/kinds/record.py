@@ -9,7 +9,7 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.kinds import bench, checks, profile, sweep, train
+from hotloop.report.kinds import bench, checks, profile, sim, sweep, train
 from hotloop.report.kinds.bench import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
@@ -51,7 +51,7 @@ LOOPS: Mapping[str, Told] = {
     "validate": lambda record: checks.validations([record]),
     "replay": profile.again,
     "scale": sweep.scale,
-    "sim": train.sim,
+    "sim": sim.sim,
     "soak": checks.soak,
     "statistical": lambda record: checks.statistical([record]),
     "train": train.train,
