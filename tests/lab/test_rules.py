@@ -35,8 +35,8 @@ from hotloop.lab.profile.slow import rerun
 from hotloop.lab.validate import bundle
 from hotloop.lab.validate.shadow import Shadowing
 from hotloop.report.kinds.bench import bench as bench_sections
-from hotloop.report.kinds.bench import compare as compare_sections
-from hotloop.report.kinds.bench import headline, phases
+from hotloop.report.kinds.compare import compare as compare_sections
+from hotloop.report.kinds.compare import headline, phases
 from hotloop.stats.histogram import Histogram
 from hotloop.stats.summary import label, ratio, summarise
 from hotloop.train import timing

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import text
 
 from hotloop.core.record.comparison import AdoptionChecklist, Configuration, Ratio
-from hotloop.report.kinds.checks import adoption
+from hotloop.report.kinds.validate import adoption
 
 
 def standing(step: int) -> AdoptionChecklist:

@@ -5,7 +5,7 @@ from support.drawn import lines
 from support.records import BENCH, MACHINE, bench_with
 
 from hotloop.judge.compare import compare_stored
-from hotloop.report.kinds.bench import comparisons, headline
+from hotloop.report.kinds.compare import comparisons, headline
 
 
 def test_a_ratio_is_never_without_its_interval_nor_an_outcome_without_its_reason() -> None:

@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.core.record import Record
 from hotloop.core.record.comparison import BundleFacts, Difference, PlayedTape, Validation, field_words
 from hotloop.core.settings import Target
-from hotloop.report.kinds.checks import replay, validations
+from hotloop.report.kinds.validate import replay, validations
 
 WRONG = Difference(
     step=37, field="rewards", index=(0, 2), a="1.0", b="0.5", agent="2", before="0.25", after_reset=True

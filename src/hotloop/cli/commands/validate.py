@@ -40,7 +40,7 @@ def validate(options: ValidateOptions) -> int:
     if options.replay is not None:
         return replay_bundle(options.replay, options.trust, as_json=options.json)
     from hotloop.lab.validate.validate import way_of
-    from hotloop.report.kinds import checks as sections
+    from hotloop.report.kinds import validate as sections
 
     candidate = Target.typed(options.target or "", options.keys)
     way_of(options)  # Refuses a mode that is none before anything is opened
@@ -159,7 +159,7 @@ def replay_bundle(path: Path, trusted: Path | None, *, as_json: bool) -> int:
     """Play a bundle again; its record is shown and not kept."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate.validate import again
-    from hotloop.report.kinds.checks import replay
+    from hotloop.report.kinds.validate import replay
     from hotloop.report.terminal import draw
 
     bundle = bundles.read_bundle(path)
@@ -176,7 +176,7 @@ def replay_bundle(path: Path, trusted: Path | None, *, as_json: bool) -> int:
 def show_adoption(target: Target, options: ValidateOptions) -> int:
     """Show where a candidate stands, from records of a folder and from timing it beside its reference."""
     from hotloop.lab.validate.bundle import stand
-    from hotloop.report.kinds.checks import adoption
+    from hotloop.report.kinds.validate import adoption
     from hotloop.report.terminal import draw
 
     output = options.output

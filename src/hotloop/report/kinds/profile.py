@@ -8,7 +8,7 @@ from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Slow, SlowSte
 from hotloop.core.record.profile import Table as Found
 from hotloop.judge.case import timed_functions
 from hotloop.report.kinds import sim
-from hotloop.report.kinds.bench import ratio_words, with_unlike
+from hotloop.report.kinds.compare import ratio_words, with_unlike
 from hotloop.report.kinds.times import (
     Cell,
     Pictures,

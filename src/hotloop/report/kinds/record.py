@@ -9,8 +9,8 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.judge.baselines import Series, histories
 from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.charts import Panel
-from hotloop.report.kinds import bench, checks, profile, sim, sweep, train
-from hotloop.report.kinds.bench import outcome_words, ratio_words
+from hotloop.report.kinds import bench, checks, compare, profile, sim, sweep, train, validate
+from hotloop.report.kinds.compare import outcome_words, ratio_words
 from hotloop.report.kinds.times import step_shares
 from hotloop.report.section import (
     Lines,
@@ -46,14 +46,14 @@ def run(record: Record) -> Sections:
 LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
     "profile": lambda record: (*profile.profile(record), *profile.slow(record)),
-    "compare": bench.compare,
+    "compare": compare.compare,
     "gate": checks.budget,
-    "validate": lambda record: checks.validations([record]),
+    "validate": lambda record: validate.validations([record]),
     "replay": profile.again,
     "scale": sweep.scale,
     "sim": sim.sim,
     "soak": checks.soak,
-    "statistical": lambda record: checks.statistical([record]),
+    "statistical": lambda record: validate.statistical([record]),
     "train": train.train,
     "tune": sweep.tune,
     "run": run,
@@ -63,7 +63,7 @@ LOOPS: Mapping[str, Told] = {
 PROGRAMS: Mapping[str, Told] = {
     "bench": bench.program_bench,
     "profile": profile.program_profile,
-    "compare": bench.program_compare,
+    "compare": compare.program_compare,
     "gate": checks.budget,
     "soak": checks.soak,
     "tune": sweep.tune,

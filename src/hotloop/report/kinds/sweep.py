@@ -25,7 +25,7 @@ from hotloop.core.record.experiments import (
 )
 from hotloop.judge.sweep import Line, lines_of, phases_of, share
 from hotloop.report.charts import Panel, PanelCurve
-from hotloop.report.kinds.bench import comparisons, outcome_words, ratio_words
+from hotloop.report.kinds.compare import comparisons, outcome_words, ratio_words
 from hotloop.report.section import (
     SIZES,
     Drawing,

@@ -31,7 +31,7 @@ from hotloop.lab.validate.features import (
 )
 from hotloop.lab.validate.match import Match
 from hotloop.options.validate import ValidateOptions
-from hotloop.report.kinds.checks import statistical
+from hotloop.report.kinds.validate import statistical
 from hotloop.report.terminal import draw
 
 FILE = planted.__file__
