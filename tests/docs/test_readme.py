@@ -56,9 +56,10 @@ def test_the_six_commands_lead_from_a_slow_env_to_a_gate(
     for words in COMMANDS:
         code = main([*words, *SHORTER.get(words[0], [])])
         screen = capsys.readouterr().out
-        assert code in (ExitCode.FINE, ExitCode.UNSTABLE), (words, screen)
+        busy = {ExitCode.CANNOT_TELL} if words[0] == "compare" else set()  # tests run beside this one
+        assert code in {ExitCode.FINE, ExitCode.UNSTABLE, *busy}, (words, screen)
         if words[0] == "diagnose":
             assert "step" in screen
         if words[0] == "compare":
-            assert "faster" in screen
+            assert "times as fast as A" in screen
     assert (tmp_path / "hotloop.toml").exists()

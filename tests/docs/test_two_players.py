@@ -13,7 +13,8 @@ from support.pages import ROOT, blocks
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode
 
-COMMANDS = [command for block in blocks(ROOT / "docs/two-players.md") for command in block.commands]
+PAGE = list(blocks(ROOT / "docs/two-players.md"))
+COMMANDS = [command for block in PAGE if block.language == "bash" for command in block.commands]
 
 SLOW = """        logits = logits.masked_fill(torch.as_tensor(mask) == 0, -1e9)
         return int(torch.distributions.Categorical(logits=logits).sample())

@@ -328,7 +328,7 @@ def test_rule_15_time_passes(monkeypatch):
 
 def test_rule_16_every_gate_has_a_self_test():
     """A planted slow-down turns each gate red, and a thing against itself stays green."""
-    dragged = Target("grid/toy", {"num_envs": "8", "agents": "3", "drag": "20000"})
+    dragged = Target("grid/toy", {"num_envs": "8", "agents": "3", "drag": "200000"})
     slow = compare(TargetContender(TOY), TargetContender(dragged), CompareSettings(plan=Plan()))
     assert slow.exit_code == ExitCode.REGRESSION
     itself = compare(TargetContender(TOY), TargetContender(TOY), BRIEF)

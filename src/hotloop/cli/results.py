@@ -114,8 +114,10 @@ def keep_record(record: "Record", keep: SaveRecord) -> "Record":
     try:
         remark(f"saved {keep(record)}")
     except SetupError as error:
+        from hotloop.judge.judge import unsaved
+
         remark(f"not saved: {error}")
-        return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.USAGE))))
+        return unsaved(record)
     return record
 
 

@@ -60,6 +60,11 @@ def judge(record: Record) -> Record:
     )
 
 
+def unsaved(record: Record) -> Record:
+    """Return a record that the disk did not take: that outranks all but a mismatch."""
+    return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.USAGE))))
+
+
 def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
     """Return a record so far of a run that was ended, and by what; a mismatch stays one."""
     said = (notice(Code.BROKEN_OFF, why=why),) if why else ()

@@ -154,7 +154,7 @@ def test_instructions_are_counted_into_the_record_and_shown(
 ) -> None:
     counted = Instructions(per_env_step=1234.0, runs=((4, 10_000), (24, 34_680)), isa="x86_64 AVX2")
     monkeypatch.setattr("hotloop.probes.instructions.require", lambda: "valgrind")
-    monkeypatch.setattr("hotloop.lab.measure.resources.count", lambda *_, **__: counted)
+    monkeypatch.setattr("hotloop.lab.bench.count", lambda *_, **__: counted)
     said = hotloop("bench", "grid/toy", *SHORT, "--rounds", "2", "--instructions")
     assert read(saved()[0]).instructions == counted
     assert "1,234 an env-step, 411 an agent-step (callgrind, x86_64 AVX2, 20 env-steps)" in said.out

@@ -213,7 +213,7 @@ def test_a_crash_of_the_target_is_a_fault(bench: Command) -> None:
         "hotloop.lab.bench.judge",
         "hotloop.lab.measure.record.describe_work",
         "hotloop.report.kinds.bench.bench",
-        "hotloop.report.kinds.compare.comparisons",
+        "hotloop.report.kinds.bench.comparisons",
         "hotloop.report.terminal.draw",
         "hotloop.cli.results.save",
         "hotloop.cli.results.keep_baseline",

@@ -46,7 +46,8 @@ def turns(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     project.commit(env=f"{ENV}#\n")
     coming: list[Record] = []
     side = SimpleNamespace(close=lambda: None, spec=SimpleNamespace(agents=2))
-    monkeypatch.setattr(CodePlace, "contender", lambda *_: side)
+    monkeypatch.setattr(CodePlace, "checkout", lambda *_: None)
+    monkeypatch.setattr(measure, "CommitContender", lambda _: side)
     monkeypatch.setattr(
         measure, "measure_comparison", lambda *_: coming.pop(0) if len(coming) > 1 else coming[0]
     )

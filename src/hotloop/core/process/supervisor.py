@@ -256,14 +256,20 @@ class Supervisor:
         return True
 
     def _ask_stack(self, pid: int) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(pid, STACK_SIGNAL)  # it may wait for another process of ours
-        until = now_ns() + round(STACK_S * 1e9)
-        before, heard = -1, 0
-        while now_ns() < until and (not frames(self._ended.stack) or before < heard):
-            before = heard  # it is written piece by piece
-            self._read(POLL_S)
-            heard = sum(len(each) + 1 for each in (*self._ended.stack, *self._buffers.values()))
+        """Have the processes of a group write their stacks, one by one: their lines would mix."""
+        for member in sorted(members_of(pid), key=lambda each: each != pid):
+            begun = self._stack_bytes()
+            before = heard = begun
+            with suppress(ProcessLookupError):
+                os.kill(member, STACK_SIGNAL)  # it may wait for another process of ours
+            until = now_ns() + round(STACK_S * 1e9)
+            while now_ns() < until and (heard == begun or before < heard):
+                before = heard  # it is written piece by piece
+                self._read(POLL_S)
+                heard = self._stack_bytes()
+
+    def _stack_bytes(self) -> int:
+        return sum(len(each) + 1 for each in (*self._ended.stack, *self._buffers.values()))
 
     def _is_in_step(self, pid: int, what: int, steps: int) -> bool:
         """Whether the process's stack shows a step of user code, whatever its page says."""
@@ -381,6 +387,16 @@ def ends(pid: int, patience_s: float) -> bool:
         return bool(heard.poll(patience_s * 1e3))
     finally:
         os.close(descriptor)
+
+
+def members_of(group: int) -> list[int]:
+    """Return the processes of a group."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - names are enough
+        with suppress(ProcessLookupError):
+            if os.getpgid(int(name)) == group:
+                found.append(int(name))
+    return found
 
 
 def frames(stack: Sequence[str]) -> str:

@@ -229,8 +229,9 @@ def measure_comparison(
     a: Contender, b: Contender, asked: CompareSettings, progress: Progress, say: Say | None = None
 ) -> Record:
     """The comparison, not judged yet."""
-    if asked.control is not None and a.spec.phases:
-        find_phase(asked.control, (PYTHON, *a.spec.phases))
+    phases = a.spec.phases  # A is opened first: B's code could write to A's sources
+    if asked.control is not None and phases:
+        find_phase(asked.control, (PYTHON, *phases))
     recorder = Recorder("compare", b.spec, b.code)
     found = CompareState(
         unlike=workload_differences(a, b, allowed=asked.unlike or not asked.replayed),

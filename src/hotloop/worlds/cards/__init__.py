@@ -1,7 +1,6 @@
 """The cards world: two players, decks, a stack and combat; whole games a second."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from hotloop.core.settings import parameter
 from hotloop.core.world import (
@@ -15,7 +14,7 @@ from hotloop.core.world import (
     Twin,
     World,
 )
-from hotloop.worlds import load_member
+from hotloop.worlds import MemberLoader
 
 AGENTS = 1
 # What is counted, in the order of state.Count: the events first.
@@ -107,7 +106,7 @@ def layout(parameters: Parameters) -> Layout:
     )
 
 
-def twin() -> type[Twin]:
+def load_twin() -> type[Twin]:
     from hotloop.worlds.cards.twin import Cards
 
     return Cards
@@ -129,7 +128,7 @@ world = World(
     phases=("rules", "observations"),
     plan=plan,
     layout=layout,
-    twin=twin,
+    twin=load_twin,
     counters=COUNTERS,
     episode=EpisodeLength(parameter="max_decisions", short=20, in_steps=False),
     outcomes={
@@ -153,8 +152,7 @@ world = World(
     ),
     narrator=narrator,
     players={
-        kind.lower(): partial(load_member, "cards.players", kind)
-        for kind in ("Simple", "Passive", "First", "Search")
+        kind.lower(): MemberLoader("cards.players", kind) for kind in ("Simple", "Passive", "First", "Search")
     },
     looks_ahead=("search",),
     mechanics={

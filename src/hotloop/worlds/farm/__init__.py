@@ -1,7 +1,6 @@
 """The farm world: an ecology of agents in continuous space, which gather, fight, breed and starve."""
 
 from dataclasses import dataclass
-from functools import partial
 from math import isqrt
 from tempfile import gettempdir
 
@@ -20,7 +19,7 @@ from hotloop.core.world import (
     Twin,
     World,
 )
-from hotloop.worlds import load_member
+from hotloop.worlds import MemberLoader
 from hotloop.worlds.farm import ledger
 
 NUM_ACTIONS = 8
@@ -276,7 +275,7 @@ def layout(parameters: Parameters) -> Layout:
     )
 
 
-def twin() -> type[Twin]:
+def load_twin() -> type[Twin]:
     from hotloop.worlds.farm.twin import Farm
 
     return Farm
@@ -291,7 +290,7 @@ def run_log(parameters: Parameters, run: LoggedRun) -> RunLog | None:
     return FarmLog(parameters, run)
 
 
-def drawer(parameters: Parameters) -> Drawer:
+def load_drawer(parameters: Parameters) -> Drawer:
     from hotloop.worlds.farm.observe import FarmDrawer
 
     return FarmDrawer()
@@ -317,11 +316,11 @@ world = World(
     phases=("actions", "rewards", "environment", "perception"),
     plan=plan,
     layout=layout,
-    twin=twin,
+    twin=load_twin,
     counters=COUNTERS,
-    players={"weighted": partial(load_member, "farm.actions", "Weighted")},
+    players={"weighted": MemberLoader("farm.actions", "Weighted")},
     episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
-    drawer=drawer,
+    drawer=load_drawer,
     log=run_log,
     channels={
         "breed": "0 nobody, else 1 system, 2 independent, 3 control",

@@ -1,13 +1,12 @@
 """The grid world: many agents on one map, token observations, nine timed phases."""
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, Rival, Twin, World
-from hotloop.worlds import load_member
+from hotloop.worlds import MemberLoader
 from hotloop.worlds.grid.briefing import brief
 from hotloop.worlds.grid.maps import LEGEND, MapCell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import flatten, read_rules
@@ -153,13 +152,13 @@ def layout(parameters: Parameters) -> Layout:
     )
 
 
-def twin() -> type[Twin]:
+def load_twin() -> type[Twin]:
     from hotloop.worlds.grid.twin import Grid
 
     return Grid
 
 
-def drawer(parameters: Parameters) -> Drawer:
+def load_drawer(parameters: Parameters) -> Drawer:
     from hotloop.worlds.grid.drawer import GridDrawer
 
     return GridDrawer(read_rules(parameters.rules))
@@ -205,9 +204,9 @@ world = World(
     ),
     plan=plan,
     layout=layout,
-    twin=twin,
+    twin=load_twin,
     counters=COUNTERS,
-    players={"teacher": partial(load_member, "grid.teacher", "Teacher")},
+    players={"teacher": MemberLoader("grid.teacher", "Teacher")},
     episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
     rivals={
         "original": Rival(
@@ -220,7 +219,7 @@ world = World(
             shadow="shadow",
         )
     },
-    drawer=drawer,
+    drawer=load_drawer,
     channels={
         "tag": "1 + the tag of what stands there; 0 is nothing",
         "team": "whose it is; 0 is nobody's",

@@ -1,11 +1,10 @@
 """The prospector world: one ship mines asteroids, survives hazards and pirates, and sells at a station."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, Twin, World
-from hotloop.worlds import load_member
+from hotloop.worlds import MemberLoader
 
 AGENTS = 1
 NUM_ACTIONS = 69
@@ -83,7 +82,7 @@ def layout(parameters: Parameters) -> Layout:
     )
 
 
-def twin() -> type[Twin]:
+def load_twin() -> type[Twin]:
     from hotloop.worlds.prospector.twin import Prospector
 
     return Prospector
@@ -103,7 +102,7 @@ world = World(
     phases=("action", "hazards", "market", "rewards", "observations"),
     plan=plan,
     layout=layout,
-    twin=twin,
+    twin=load_twin,
     counters=COUNTERS,
     narrator=narrator,
     episode=EpisodeLength(parameter="time_max", short=150, in_steps=False),
@@ -112,8 +111,7 @@ world = World(
         "survival": Outcome(info="survival", help="1 unless the ship was destroyed or stranded."),
     },
     players={
-        kind.lower(): partial(load_member, "prospector.players", kind)
-        for kind in ("Greedy", "Cautious", "Timer")
+        kind.lower(): MemberLoader("prospector.players", kind) for kind in ("Greedy", "Cautious", "Timer")
     },
     mechanics={
         "default": ("travel", "mine", "fracture", "pirates", "sell"),
