@@ -328,9 +328,12 @@ def test_rule_15_time_passes(monkeypatch):
 
 def test_rule_16_every_gate_has_a_self_test():
     """A planted slow-down turns each gate red, and a thing against itself stays green."""
-    dragged = Target("grid/toy", {"num_envs": "8", "agents": "3", "drag": "200000"})
-    slow = compare(TargetContender(TOY), TargetContender(dragged), CompareSettings(plan=Plan()))
-    assert slow.exit_code == ExitCode.REGRESSION
+    dragged = Target("grid/toy", {"num_envs": "8", "agents": "3", "drag": "20000"})
+    for _ in range(5):  # other tests start dozens of processes meanwhile: it may not be able to tell
+        slow = compare(TargetContender(TOY), TargetContender(dragged), CompareSettings(plan=Plan()))
+        if slow.exit_code != ExitCode.CANNOT_TELL:
+            break
+    assert slow.exit_code == ExitCode.REGRESSION, slow.comparisons
     itself = compare(TargetContender(TOY), TargetContender(TOY), BRIEF)
     assert itself.exit_code in (ExitCode.FINE, ExitCode.CANNOT_TELL)
     before, after = bench_with(STEADY * 2), bench_with([speed / 2 for speed in STEADY * 2])

@@ -1,4 +1,5 @@
 import gc
+import mmap
 import re
 
 import pytest
@@ -192,7 +193,9 @@ def test_the_tree_reads_as_text_with_shares_of_the_row_above(spans):
 def test_it_prints_duration_cpu_and_memory_to_stderr(capsys, spin):
     gc.collect()
     with monitor("load") as seen:
-        block = bytearray(256 << 20)
+        block = mmap.mmap(-1, 256 << 20)  # no memory that other tests have freed
+        for page in range(0, len(block), mmap.PAGESIZE):
+            block[page] = 1
         spin(2_000_000)
     printed = capsys.readouterr()
     assert printed.out == ""
